@@ -137,8 +137,8 @@
       (total < 0.995 ? `; ${heddle.percent(1 - total)} is too spread to be kept.` : ".") +
       (state.isMass ? ` ${kept.size} of ${cells.length} cells have ${100 * kMass} % of the cells' weight.` : "");
   };
-  const describeHead = (head) => `It looks at about ${heddle.number(Math.exp(head.entropy), 2)} cells at a time (entropy ${heddle.number(head.entropy, 3)} nats), ` +
-    `${heddle.number(head.distance, 3)} cells away on average` + (head.importance === null ? "." : data.measure.startsWith("fall")
+  const describeHead = (head) => `It looks at about ${heddle.number(Math.exp(head.entropy), 2)} cells at a time (entropy ${heddle.number(head.entropy, 3)} nats)` +
+    (head.distance === null ? "" : `, ${heddle.number(head.distance, 3)} cells away on average`) + (head.importance === null ? "." : data.measure.startsWith("fall")
       ? `; without it log p of the likeliest class ${head.importance >= 0 ? "falls" : "rises"} by ${Math.abs(head.importance).toFixed(4)}.`
       : `; without it the last hidden states change by ${heddle.percent(head.importance)}.`);
 
@@ -155,7 +155,7 @@
     g.putImageData(pixels, 0, 0);
     Object.assign(canvas.style, {imageRendering: "pixelated", aspectRatio: `${image.width} / ${image.height}`});
     return el("button", {type: "button", "data-head": head.index, "aria-label": `${call.title}, head ${head.head}`, style: `grid-column: ${2 + head.head}`,
-      title: `${call.title}, head ${head.head}: entropy ${heddle.number(head.entropy, 3)}, distance ${heddle.number(head.distance, 3)}`,
+      title: `${call.title}, head ${head.head}: entropy ${heddle.number(head.entropy, 3)}${head.distance === null ? "" : `, distance ${heddle.number(head.distance, 3)}`}`,
       onclick: () => { state.call = call; state.head = head; state.query = query; state.view = "map"; view.choose(0); drawPickers(); draw(); }}, canvas);
   };
   const drawOverview = () => {

@@ -19,17 +19,21 @@
   const metricText = (m, value) => (m === "bleu" ? value.toFixed(2) : value.toFixed(4));
   const metricsText = (best) => Object.entries(best.metrics).map(([m, v]) => `, ${metricName(m)} ${metricText(m, v)}`).join("");
   // What a loss is the mean of.
-  const units = [...new Set(runs.map((run) => ({sequence_classification: "text", token_classification: "labelled token", image_classification: "image"}[run.task] ||
+  const units = [...new Set(runs.map((run) => ({sequence_classification: "text", token_classification: "labelled token", image_classification: "image",
+    object_detection: "image"}[run.task] ||
     (run.tokens === "char" ? "character" : "token"))))];
   const per = `per ${units.length === 1 ? units[0] : "token"}`;
+  const hasPerplexity = units.every((unit) => unit === "token" || unit === "character");
+  // A detector's loss is of boxes too.
+  const isNats = runs.every((run) => run.task !== "object_detection"), inNats = isNats ? ", in nats" : "", lossUnit = isNats ? `nats ${per}` : `loss ${per}`;
 
   // --- where they stand -------------------------------------------------------------------------
   if (isOne) {
     const run = runs[0], b = run.best, isLeft = run.max_updates > run.done, isEnd = run.finished && !d.live;
     if (d.live) heddle.main.append(heddle.live(d.live));
     heddle.main.append(el("p", {}, `${heddle.number(run.done)}${isLeft ? ` of ${heddle.number(run.max_updates)}` : ""} updates in ${duration(run.seconds)}. `,
-      b ? `The best model${isEnd ? "" : " so far"} is in best/: ${kindName[b.kind]}, at update ${heddle.number(b.update)}, with validation loss ${heddle.number(b.loss)} ` +
-        `(perplexity ${heddle.number(Math.exp(b.loss))})${metricsText(b)}.`
+      b ? `The best model${isEnd ? "" : " so far"} is in best/: ${kindName[b.kind]}, at update ${heddle.number(b.update)}, with validation loss ${heddle.number(b.loss)}` +
+        `${hasPerplexity ? ` (perplexity ${heddle.number(Math.exp(b.loss))})` : ""}${metricsText(b)}.`
         : "No validation yet."));
   } else {
     section("The runs", scroll("runs", tableOf(["run", "updates", "time", "best", "at update", "validation loss", "scores"],
@@ -78,14 +82,14 @@
     }}), weight);
 
   const metrics = [...new Set(runs.flatMap((run) => run.validations.flatMap((v) => Object.keys(v.metrics))))];
-  const nats = {yTitle: `nats ${per}`};
+  const nats = {yTitle: lossUnit};
   section("Loss", faint(isOne
     ? "While the validation loss falls along with the training loss the model learns; when it rises again the model learns its data by heart. Lower is better."
     : "Validation is of held-out data, with the weights as they are. Lower is better."),
     el("div", {class: "row controls"}, axis.element, scale.element, smoothing),
-    isOne ? chart(`Training and validation loss ${per}, in nats`, () => [...updates("nll", "training")(), ...validations("loss")()], nats)
-      : chart(`Validation loss ${per}, in nats`, validations("loss"), nats),
-    isOne ? null : chart(`Training loss ${per}, in nats`, updates("nll"), nats));
+    isOne ? chart(`Training and validation loss ${per}${inNats}`, () => [...updates("nll", "training")(), ...validations("loss")()], nats)
+      : chart(`Validation loss ${per}${inNats}`, validations("loss"), nats),
+    isOne ? null : chart(`Training loss ${per}${inNats}`, updates("nll"), nats));
   if (metrics.length) section("Scores of held-out data", ...metrics.map((m) => (m === "bleu"
     ? chart("BLEU of the validation's translations, 0 to 100; higher is better", validations("bleu"), {yTitle: "BLEU", hasZero: true})
     : chart(`Validation ${metricName(m)}, 0 to 1; higher is better`, validations(m), {yTitle: metricName(m), hasZero: true}))));
@@ -136,7 +140,7 @@
     panel(runs.some((run) => run.task === "translation") ? "Of translations: tokens of the target."
       : `${counted[0].toUpperCase()}${counted.slice(1)} that were read, validation aside.`,
       chart(`Speed, in ${counted} per second`, updates("per_second", `${counted} per second`), {...small, yZero: true})),
-    hasMore ? panel("What an update lowers.", chart(`Training loss with ${objectives.length === 1 ? objectives[0] : "all that is added to it"}, in nats ${per}`,
+    hasMore ? panel("What an update lowers.", chart(`Training loss with ${objectives.length === 1 ? objectives[0] : "all that is added to it"}, ${isNats ? "in nats " : ""}${per}`,
       updates("loss", "objective"), small)) : null));
   if (isOne) {
     const details = el("details", {open: kept.settings, ontoggle: () => { kept.settings = details.open; }}, el("summary", {}, `${d.settings.length} fields`),

@@ -87,14 +87,20 @@ constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
 
 }  // namespace
 
-void add_text_flags(Subcommand& command, TextFlags& flags) {
+void add_text_flags(Subcommand& command, TextFlags& flags, AnswersOf answers) {
   command.add_option("model", flags.model, "a model directory, or a training run").required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
   command.add_option("--text", flags.texts,
                      "a text, instead of lines of the standard input; may come often");
   add_page_flag(command, flags.page, "also write a page of the results");
-  add_skip_flag(command, flags.lines);
+  add_skip_flag(command, flags.lines, true, answers);
+}
+
+void check_reads_texts(const std::string& model) {
+  check(!reads_images(model), ErrorKind::usage,
+        "{} reads images; give one behind the model, as in {} image.png, in place of a text", model,
+        model);
 }
 
 void for_texts(const char* command, const TextFlags& flags, int64_t limit,
@@ -212,9 +218,7 @@ inspect::Subject open_subject(const InspectFlags& flags) {
                                   .ids = {},
                                   .truncate = flags.truncate,
                                   .precision = apply_compute_flags(flags.compute)};
-  check(!reads_images(flags.model), ErrorKind::usage,
-        "{} reads images; give one behind the model, as in {} image.png, in place of a text",
-        flags.model, flags.model);
+  check_reads_texts(flags.model);
   check(flags.has_source.count() > 0 || !flags.ids.empty(), ErrorKind::usage,
         "--text is missing; give a sentence, as in --text \"a man rides a horse\" (or --ids for a "
         "model without tokenizer)");

@@ -61,7 +61,10 @@ struct TextFlags {
 };
 
 /// Adds model, --text, --precision, --threads, --json, --page and --skip-bad.
-void add_text_flags(Subcommand& command, TextFlags& flags);
+void add_text_flags(Subcommand& command, TextFlags& flags, AnswersOf answers = AnswersOf::lines);
+
+/// Errors: usage if the model reads images, of which one is to be given; those of reads_images().
+void check_reads_texts(const std::string& model);
 
 /// Calls f with the texts, some at a time, which adds to `cut` how many it cut to `limit` tokens:
 /// one warning counts them. Of lines see answer_lines(): f throws before it writes. Errors: data,

@@ -7,11 +7,31 @@
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/lines.h"
 
 namespace heddle::cli {
 
 namespace {
+
+constexpr int64_t kBadImagesSaid = 5;
+
+void skip_image(const ImageFiles& files, const std::string& path, const Error& error,
+                int64_t count) {
+  if (count <= kBadImagesSaid) log_warning("{}: {}", files.command, error.what());
+  const Json line = Json::object({{"image", path}, {"error", error.what()}});
+  print_result(files.json ? line.dump() : "");
+}
+
+void report_skipped(const ImageFiles& files, int64_t count) {
+  if (count == 0) return;
+  const auto all = std::ssize(files.paths);
+  check(count < all, ErrorKind::data, "{}: none of the {} could be answered", files.command,
+        counted(all, "image"));
+  log_warning("{}: {} of {} {} skipped (--skip-bad)", files.command, count, counted(all, "image"),
+              count == 1 ? "was" : "were");
+}
 
 void for_each_image(const ImageFiles& files, const std::function<Image(const std::string&)>& read,
                     const std::function<void(std::span<const Image> images,
@@ -19,6 +39,7 @@ void for_each_image(const ImageFiles& files, const std::function<Image(const std
   constexpr size_t kAtOnce = 32;
   std::vector<Image> images;
   std::vector<std::string> paths;
+  int64_t bad = 0;
   const auto flush = [&] {
     if (!images.empty()) f(images, paths);
     images.clear(), paths.clear();
@@ -28,14 +49,14 @@ void for_each_image(const ImageFiles& files, const std::function<Image(const std
       images.push_back(read(path));
       paths.push_back(path);
     } catch (const Error& e) {
-      if (!files.skip_bad) throw;
       flush();
-      log_warning("{}", e.what());
-      print_result(files.json ? Json::object({{"error", e.what()}}).dump() : "");
+      if (!files.skip_bad || e.kind() != ErrorKind::data) throw;
+      skip_image(files, path, e, ++bad);
     }
     if (images.size() == kAtOnce) flush();
   }
   flush();
+  report_skipped(files, bad);
 }
 
 }  // namespace
@@ -51,6 +72,36 @@ void for_images(const ImageFiles& files, const ImageProcessor& processor,
                                          std::span<const std::string> paths)>& f) {
   for_each_image(
       files, [&](const std::string& path) { return processor.fit(read_image(path)); }, f);
+}
+
+std::vector<size_t> LeftOutImages::read(int64_t count, const std::function<void(size_t)>& f) {
+  std::vector<std::string> errors(static_cast<size_t>(count));
+  parallel_for(count, [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    try {
+      f(at);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::data) throw;
+      errors[at] = e.what();
+    }
+  });
+  std::vector<size_t> read;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    if (errors[i].empty()) {
+      read.push_back(i);
+    } else if (++count_ <= kBadImagesSaid) {
+      log_warning("{}: left out: {}", command_, errors[i]);
+    }
+  }
+  return read;
+}
+
+void LeftOutImages::report(int64_t images) const {
+  if (count_ == 0) return;
+  check(count_ < images, ErrorKind::data, "{}: none of the {} could be read", command_,
+        counted(images, "image"));
+  log_warning("{}: {} of {} {} left out", command_, count_, counted(images, "image"),
+              count_ == 1 ? "was" : "were");
 }
 
 }  // namespace heddle::cli

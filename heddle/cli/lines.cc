@@ -44,13 +44,17 @@ void answer(std::span<const std::string> lines, int64_t first, const LineAnswers
 
 }  // namespace
 
-void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json) {
+void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json, AnswersOf answers) {
+  const char* const line = "a line that is not UTF-8 or that the model cannot take";
+  const char* const image = "a file that is no image";
+  const bool has_lines = answers != AnswersOf::images, has_images = answers != AnswersOf::lines;
   command.add_flag(
       "--skip-bad", flags.skip_bad,
-      fmt::format("go on after a line that is not UTF-8 or that the model cannot take: its answer "
-                  "is an empty line{}; they are counted at the end, and the exit code is 0 unless "
-                  "all lines were bad",
-                  has_json ? " (--json: an object with \"error\")" : ""));
+      fmt::format("go on after {}{}{}: its answer is an empty line{}; they are counted at the end, "
+                  "and the exit code is 0 unless all {}were bad",
+                  has_lines ? line : "", has_lines && has_images ? ", or " : "",
+                  has_images ? image : "", has_json ? " (--json: an object with \"error\")" : "",
+                  has_images ? "" : "lines "));
 }
 
 LineBlocks::LineBlocks(const char* command, const std::string& path, BlockSize size)

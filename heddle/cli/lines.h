@@ -25,8 +25,12 @@ struct LineFlags {
   bool skip_bad = false;
 };
 
+/// What a command answers.
+enum class AnswersOf : uint8_t { lines, images, lines_or_images };
+
 /// Adds --skip-bad. has_json: whether the command's answers may be lines of JSON
-void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json = true);
+void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json = true,
+                   AnswersOf answers = AnswersOf::lines);
 
 /// How much is answered together at most.
 struct BlockSize {

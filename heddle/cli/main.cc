@@ -138,10 +138,19 @@ std::string unknown_flag(const std::string& flag, const std::string& value, cons
   return fmt::format("unknown flag '{}'.{}", flag, did_you_mean(flag, flag_names(app)));
 }
 
+bool is_image(const std::string& file) {
+  return file.ends_with(".png") || file.ends_with(".jpg") || file.ends_with(".jpeg");
+}
+
 // "'fr.txt'": a word too many.
 std::string left_over(const std::string& word, const CLI::App& app) {
   std::string hint;
-  if (app.get_option_no_throw("--text") != nullptr) {
+  const CLI::Option* const image = app.get_option_no_throw("image");
+  const bool takes_one =
+      image != nullptr && image->get_positional() && app.get_option_no_throw("second") == nullptr;
+  if (is_image(word) && takes_one) {
+    hint = " Images are taken one at a time.";
+  } else if (app.get_option_no_throw("--text") != nullptr) {
     hint = fmt::format(" A text is given as --text '{}'.", word);
   } else if (app.get_option_no_throw("--prompt") != nullptr) {
     hint = fmt::format(" A prompt is given as --prompt '{}'.", word);

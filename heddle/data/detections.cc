@@ -17,69 +17,13 @@ namespace {
 
 constexpr size_t kMostNamed = 5;  // of faults of a kind
 
-// Faults of a kind, of which the first ones are told.
-struct Faults {
-  int64_t count = 0;
-  std::vector<std::string> first;
-
-  void add(std::string what) {
-    if (count++ < static_cast<int64_t>(kMostNamed)) first.push_back(std::move(what));
-  }
-  std::string text() const {
-    return fmt::format(
-        "{}{}", fmt::join(first, "; "),
-        count > std::ssize(first) ? fmt::format("; and {} more", count - std::ssize(first)) : "");
-  }
-};
-
 std::string words(const Box& b) {
   return fmt::format("({:g}, {:g}, {:g}, {:g})", b.x0, b.y0, b.x1, b.y1);
 }
 
-// Boxes as a set has them: inside their images, with an area, in the cached image's pixels.
-struct BoxCleaner {
-  Faults flat, outside, clipped_ones, resized_ones;
-
-  std::vector<LabelledBox> clean(const DetectionSource& source, size_t entry, ImageSize file,
-                                 ImageSize cached) {
-    const std::string& name = source.images.entries[entry].name;
-    const ImageSize said = source.sizes[entry];
-    if (said.height > 0 && said.width > 0 && said != file) {
-      resized_ones.add(fmt::format("{} is {} x {}, not {} x {}", name, file.width, file.height,
-                                   said.width, said.height));
-    }
-    std::vector<LabelledBox> kept;
-    for (LabelledBox one : source.boxes[entry]) {
-      const auto what = [&] { return fmt::format("{} {}", name, words(one.box)); };
-      const Box inside = clipped(one.box, file);
-      if (one.box.area() <= 0) {
-        flat.add(what());
-      } else if (inside.area() <= 0) {
-        outside.add(what());
-      } else {
-        if (inside != one.box) clipped_ones.add(what());
-        one.box = clipped(resized(inside, file, cached), cached);  // but for rounding
-        kept.push_back(one);
-      }
-    }
-    return kept;
-  }
-
-  void warn(const std::string& file) const {
-    const auto say = [&](const Faults& faults, const char* what) {
-      if (faults.count == 0) return;
-      log_warning("{}: {} {}: {}", file, counted(faults.count, "box", "boxes"), what,
-                  faults.text());
-    };
-    say(flat, "dropped, of no area");
-    say(outside, "dropped, outside the image");
-    say(clipped_ones, "clipped to the image");
-    if (resized_ones.count > 0) {
-      log_warning("{}: {} of another size than the file says, so boxes may lie elsewhere: {}", file,
-                  counted(resized_ones.count, "image"), resized_ones.text());
-    }
-  }
-};
+double area_of(ImageSize size) {
+  return static_cast<double>(size.height) * static_cast<double>(size.width);
+}
 
 std::string described(const DetectionSet& set) {
   int64_t boxes = 0;
@@ -112,8 +56,8 @@ std::string key_of(const std::vector<std::vector<LabelledBox>>& boxes,
   for (size_t i = 0; i < boxes.size(); ++i) {
     text += fmt::format("{}:", ids[i]);
     for (const LabelledBox& b : boxes[i]) {
-      text += fmt::format(" {} {} {} {} {} {}", b.box.x0, b.box.y0, b.box.x1, b.box.y1, b.label,
-                          b.is_crowd);
+      text += fmt::format(" {} {} {} {} {} {} {}", b.box.x0, b.box.y0, b.box.x1, b.box.y1, b.label,
+                          b.is_crowd, b.area);
     }
     text += '\n';
   }
@@ -121,6 +65,56 @@ std::string key_of(const std::vector<std::vector<LabelledBox>>& boxes,
 }
 
 }  // namespace
+
+void BoxCleaner::Faults::add(std::string what) {
+  if (count++ < static_cast<int64_t>(kMostNamed)) first.push_back(std::move(what));
+}
+
+std::string BoxCleaner::Faults::text() const {
+  return fmt::format(
+      "{}{}", fmt::join(first, "; "),
+      count > std::ssize(first) ? fmt::format("; and {} more", count - std::ssize(first)) : "");
+}
+
+std::vector<LabelledBox> BoxCleaner::clean(const DetectionSource& source, size_t entry,
+                                           ImageSize file, ImageSize shown) {
+  const std::string& name = source.images.entries[entry].name;
+  const ImageSize said = source.sizes[entry];
+  if (said.height > 0 && said.width > 0 && said != file) {
+    resized_.add(fmt::format("{} is {} x {}, not {} x {}", name, file.width, file.height,
+                             said.width, said.height));
+  }
+  std::vector<LabelledBox> kept;
+  for (LabelledBox one : source.boxes[entry]) {
+    const auto what = [&] { return fmt::format("{} {}", name, words(one.box)); };
+    const Box inside = clipped(one.box, file);
+    if (one.box.area() <= 0) {
+      flat_.add(what());
+    } else if (inside.area() <= 0) {
+      outside_.add(what());
+    } else {
+      if (inside != one.box) clipped_.add(what());
+      one.box = clipped(resized(inside, file, shown), shown);  // but for rounding
+      one.area *= area_of(shown) / area_of(file);
+      kept.push_back(one);
+    }
+  }
+  return kept;
+}
+
+void BoxCleaner::warn(const std::string& file) const {
+  const auto say = [&](const Faults& faults, const char* what) {
+    if (faults.count == 0) return;
+    log_warning("{}: {} {}: {}", file, counted(faults.count, "box", "boxes"), what, faults.text());
+  };
+  say(flat_, "dropped, of no area");
+  say(outside_, "dropped, outside the image");
+  say(clipped_, "clipped to the image");
+  if (resized_.count > 0) {
+    log_warning("{}: {} of another size than the file says, so boxes may lie elsewhere: {}", file,
+                counted(resized_.count, "image"), resized_.text());
+  }
+}
 
 DetectionSet::DetectionSet(ImageCache cache, std::string root, Shared shared)
     : cache_(std::move(cache)),
@@ -199,25 +193,6 @@ DetectionSplit open_detection_split(const DetectionSetOptions& options, const Ca
     log("val: " + described(split.val));
   }
   return split;
-}
-
-DetectionSet open_detection_set(const DetectionSetOptions& options,
-                                const std::vector<std::string>& classes, const CacheLog& log) {
-  DetectionSources found = find_detections(options.path, options.class_names);
-  std::optional<DetectionSource>* part = nullptr;
-  if (options.part.empty()) {
-    part = found.val ? &found.val : found.test ? &found.test : &found.train;
-  } else {
-    part = options.part == "train" ? &found.train
-           : options.part == "val" ? &found.val
-                                   : &found.test;
-  }
-  check(part->has_value(), ErrorKind::usage, "{}: has no part '{}'", options.path, options.part);
-  if (!classes.empty()) relabel(**part, classes);
-  const DetectionSet set =
-      cached_detections(**part, options.part.empty() ? "test" : options.part, options, log);
-  if (log) log("test: " + described(set));
-  return set;
 }
 
 }  // namespace heddle

@@ -12,15 +12,37 @@
 namespace heddle {
 
 struct DetectionSetOptions {
-  std::string path;            ///< file or folder, see find_detections()
+  std::string path = {};       ///< file or folder, see find_detections()
   std::string val_path = {};   ///< that of the held-out images; empty: beside or out of `path`
-  std::string part = {};       ///< of open_detection_set(): "train", "val" or "test"
   double val_share = 0.1;      ///< of the images, where none are held out
   uint64_t seed = 0;           ///< chooses these
   std::string cache_dir = {};  ///< see ImageCacheOptions
   int64_t cache_edge = 0;      ///< the same's `edge`
-  /// Names of the classes where the files have numbers alone (boxes.tsv); else not looked at.
+  /// Names of the classes where the files have numbers alone (boxes.tsv), or the same; of other
+  /// files not looked at.
   std::vector<std::string> class_names = {};
+};
+
+/// Makes the boxes of a set those that an image can show: clipped to it; without those of no area
+/// and those outside. It remembers what it changed. pycocotools judges by all of them, as they are.
+class BoxCleaner {
+ public:
+  /// The boxes of an image whose file has the size `file`, in pixels of `shown`, which it is
+  /// resized to; areas become smaller with it, an area of 0 stays.
+  std::vector<LabelledBox> clean(const DetectionSource& source, size_t entry, ImageSize file,
+                                 ImageSize shown);
+  /// Counts what was changed in warnings, and names the first ones. `file` is the source's.
+  void warn(const std::string& file) const;
+
+ private:
+  struct Faults {
+    int64_t count = 0;
+    std::vector<std::string> first = {};
+
+    void add(std::string what);
+    std::string text() const;
+  };
+  Faults flat_, outside_, clipped_, resized_;
 };
 
 /// Images in the cache with their boxes, all or some. Copies share them.
@@ -30,7 +52,8 @@ class DetectionSet {
   int64_t channels() const { return cache_.channels(); }
   /// 0 <= i < size(), here and below.
   ImageView image(int64_t i) const { return cache_.image(at(i)); }
-  /// Of the image's objects, in pixels of image(i), inside it, each with an area. None is allowed.
+  /// Of the image's objects, in pixels of image(i), inside it, none of them flat; their `area` as
+  /// BoxCleaner says. There may be none.
   std::span<const LabelledBox> boxes(int64_t i) const;
   /// The size of the image's file; cache_edge makes image(i) smaller.
   ImageSize original_size(int64_t i) const { return cache_.original_size(at(i)); }
@@ -50,8 +73,8 @@ class DetectionSet {
   DetectionSet select(const std::vector<int64_t>& images) const;
 
  private:
-  friend DetectionSet cached_detections(const DetectionSource& source, const std::string& name,
-                                        const DetectionSetOptions& options, const CacheLog& log);
+  friend DetectionSet cached_detections(const DetectionSource&, const std::string&,
+                                        const DetectionSetOptions&, const CacheLog&);
   struct Shared {
     std::vector<std::string> classes;
     std::vector<int64_t> category_ids;
@@ -74,19 +97,15 @@ struct DetectionSplit {
 
 /// The images of a path and those held out, from the cache (made where it is missing), with the
 /// classes of the training images. Where none are held out, val_share of the images, chosen by the
-/// seed, is. Boxes are clipped to their image; those without an area, or outside it, are dropped
-/// with a warning that counts them and names the first ones. `log` hears how many there are.
+/// seed, is. Boxes are cleaned with a warning, see BoxCleaner. `log` hears how many there are.
 /// Errors: those of find_detections(), relabel() and ImageCache; data for a path without images to
 /// train on, no box in all of them, or a share that leaves no image to hold out.
 DetectionSplit open_detection_split(const DetectionSetOptions& options,
                                     const CacheLog& log = nullptr);
 
-/// The images of `part`; if it is empty those held out for validation or test (the first that is
-/// there), else all. `classes` are the model's; if empty, the set's own count. Of the options
-/// val_path, val_share and seed do not. Errors: those of find_detections(), relabel() and
-/// ImageCache; usage for a part that the path does not have.
-DetectionSet open_detection_set(const DetectionSetOptions& options,
-                                const std::vector<std::string>& classes = {},
-                                const CacheLog& log = nullptr);
+/// The images of a part that was found, from the cache, in which `name` is the part's; boxes are
+/// cleaned with a warning. Of the options the cache's count. Errors: those of ImageCache.
+DetectionSet cached_detections(const DetectionSource& source, const std::string& name,
+                               const DetectionSetOptions& options, const CacheLog& log = nullptr);
 
 }  // namespace heddle

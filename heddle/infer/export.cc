@@ -3,6 +3,7 @@
 #include "heddle/infer/export.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -113,6 +114,46 @@ std::string tokenizer_note(const LoadedModel& model, const std::string& out) {
   return note;
 }
 
+// What transformers' code of the family does; heddle's own keys with any other value say something
+// that it passes over.
+struct TheirValues {
+  std::string_view family, key, values;
+};
+constexpr auto kTheirValues = std::to_array<TheirValues>({
+    {"resnet", "stem", "imagenet"},
+    {"resnet", "downsample", "stride"},
+    {"resnet", "norm", "batch frozen_batch"},
+    {"resnet", "layer_type", "basic bottleneck"},
+    {"resnet", "attention_stages", "[]"},
+    {"detr", "normalize_before", "false"},
+});
+
+// "stem cifar, norm group": settings of heddle's own in a config, and in that of its backbone.
+std::string own_settings(const Json& config) {
+  const std::string family = string_or(config, "model_type", "", kConfigName);
+  std::vector<std::string> own;
+  for (const TheirValues& theirs : kTheirValues) {
+    const Json* const value = config.find(std::string(theirs.key));
+    if (family != theirs.family || value == nullptr) continue;
+    const std::string text = value->is_string() ? value->as_string() : value->dump();
+    if (!is_listed(text, theirs.values)) own.push_back(fmt::format("{} {}", theirs.key, text));
+  }
+  const Json* const backbone = config.find("backbone_config");
+  const std::string below =
+      backbone != nullptr && backbone->is_object() ? own_settings(*backbone) : "";
+  if (!below.empty()) own.push_back("a backbone of " + below);
+  return fmt::format("{}", fmt::join(own, ", "));
+}
+
+// What keeps transformers from computing the same, "" if nothing.
+std::string difference_note(const LoadedModel& model) {
+  if (model.type == "cct") return "transformers has no cct; heddle alone loads it";
+  const std::string own = own_settings(model.model->config().json());
+  if (own.empty()) return "";
+  return fmt::format("transformers' {} has no {}; it cannot load the model as it is", model.type,
+                     own);
+}
+
 Exported export_known(const LoadedModel& model, const std::string& out, DType dtype) {
   save_model(out, *model.model, model.parameters, {.dtype = dtype});
   copy_files_beside_weights(model.path, out);
@@ -123,10 +164,13 @@ Exported export_known(const LoadedModel& model, const std::string& out, DType dt
     write_json(out, kPreprocessorName, ImageProcessor::of_folder(model.path).to_json());
   }
   Exported result{model.type, tokenizer_note(model, out)};
+  const auto add_note = [&](const std::string& note) {
+    if (!note.empty()) result.note += (result.note.empty() ? "" : "; ") + note;
+  };
+  add_note(difference_note(model));
   if (const char* version = model.model->config().family().dropped_in) {
-    if (!result.note.empty()) result.note += "; ";
-    result.note +=
-        fmt::format("transformers has no {} since {}; older releases load it", model.type, version);
+    add_note(fmt::format("transformers has no {} since {}; older releases load it", model.type,
+                         version));
   }
   return result;
 }

@@ -42,7 +42,7 @@ class Analyzer {
     a_.workload = w;
     a_.parameters = parameters_.elements();
     for (const auto& p : parameters_.all()) {
-      a_.matrix_parameters += p->shape().rank() > 1 ? p->elements() : 0;
+      a_.matrix_parameters += p->shape().rank() > 1 && !p->is_buffer() ? p->elements() : 0;
     }
   }
 

@@ -92,8 +92,12 @@ CallWork call_of(const nn::AttentionCall& a, int64_t window) {
 // Gathers the steps of a pass.
 class StepsOfPass {
  public:
-  StepsOfPass(const nn::Parameters& parameters, int64_t window) : window_(window) {
-    for (const auto& p : parameters.all()) known_[p->name()] = p->elements();
+  // has_stages: layers of another shape are steps of their own
+  StepsOfPass(const nn::Parameters& parameters, int64_t window, bool has_stages)
+      : window_(window), has_stages_(has_stages) {
+    for (const auto& p : parameters.all()) {
+      if (!p->is_buffer()) known_[p->name()] = p->elements();
+    }
   }
 
   void attention(const nn::AttentionCall& call) {
@@ -192,9 +196,14 @@ class StepsOfPass {
     const std::string group =
         place_.layer >= 0 ? place_.part : fmt::format("{} {}", place_.part, visit_);
     const auto [at, is_new] = index_.emplace(std::pair(group, name), steps_.size());
-    if (is_new) {
+    const bool is_of_another_shape = !is_new && has_stages_ &&
+                                     last_layer_[at->second] != place_.layer &&
+                                     first_out_[at->second] != out;
+    if (is_new || is_of_another_shape) {
+      at->second = steps_.size();
       steps_.push_back({.part = place_.part, .name = name, .in = in, .out = out});
       last_layer_.push_back(place_.layer);
+      first_out_.push_back(out);
       return steps_.back();
     }
     Step& step = steps_[at->second];
@@ -210,9 +219,11 @@ class StepsOfPass {
   }
 
   int64_t window_, log_sums_ = 0;
+  bool has_stages_;
   std::vector<Step> steps_;
   std::map<std::pair<std::string, std::string>, size_t> index_;
-  std::vector<int64_t> last_layer_;  // of each step
+  std::vector<int64_t> last_layer_;              // of each step
+  std::vector<std::vector<int64_t>> first_out_;  // the shape of its first op
   PlaceInLayers place_;
   int64_t visit_ = 0;
   std::optional<CallWork> call_;
@@ -271,7 +282,7 @@ Tensor states(const TokenModel& model, const SideRows& source, const SideRows& t
 }  // namespace
 
 DryPass dry_pass(const Model& any, nn::Parameters& parameters, const Workload& w, nn::Run run) {
-  StepsOfPass steps(parameters, w.window);
+  StepsOfPass steps(parameters, w.window, any.as<ImageModel>() != nullptr);
   DryPass pass;
   DryRun dry([&steps](const DryOp& op) { steps.add(op); });
   for (auto& p : parameters.all()) p->in(run.compute);

@@ -29,19 +29,41 @@ void check_head(const AttentionKind& kind, const ExplainedHead& which) {
         "`head` {}: {} attention has heads 0 to {}", which.head, kind.name, kind.heads - 1);
 }
 
-const ImageCall& find_call(const ImageSubject& subject, const ExplainedCell& which) {
-  const std::vector<ImageCall>& calls = subject.calls();
+// "cross" of "cross_attentions.3"; "" where there is one kind.
+std::string kind_of(const ImageCall& call) {
+  const size_t end = call.name.find("_attentions.");
+  return end == call.name.npos ? "" : call.name.substr(0, end);
+}
+
+std::vector<ImageCall> calls_of_kind(const ImageSubject& subject, const std::string& kind) {
+  std::vector<ImageCall> calls;
+  std::vector<std::string> have;
+  for (const ImageCall& call : subject.calls()) {
+    const std::string its = kind_of(call);
+    if (its == (kind.empty() ? kind_of(subject.calls().back()) : kind)) calls.push_back(call);
+    if (std::ranges::count(have, its) == 0) have.push_back(its);
+  }
+  check(!calls.empty(), ErrorKind::usage, "`kind` '{}': {} has {}", kind, subject.path(),
+        have.size() == 1 ? "attention of one kind; leave `kind` out"
+                         : fmt::format("attention of the kinds {}", fmt::join(have, ", ")));
+  return calls;
+}
+
+const ImageCall& find_call(const ImageSubject& subject, const std::vector<ImageCall>& calls,
+                           const ExplainedCell& which) {
   const auto call =
       std::ranges::find(calls, which.layer.value_or(calls.back().layer), &ImageCall::layer);
   check(call != calls.end(), ErrorKind::usage, "`layer` {}: {} has layers 0 to {}",
         which.layer.value_or(0), subject.path(), calls.back().layer);
   check(which.head >= 0 && which.head < call->heads, ErrorKind::usage,
-        "`head` {}: layer {} has heads 0 to {}", which.head, call->layer, call->heads - 1);
+        "`head` {}: {} has heads 0 to {}", which.head, call->title, call->heads - 1);
   return *call;
 }
 
 int64_t find_cell(const CellGrid& grid, const ExplainedCell& which) {
   const ImageSize size = grid.size;
+  check(!which.cell || size.height > 0, ErrorKind::usage,
+        "this call's queries are of no cell; leave `cell` out");
   const int64_t tokens = std::ssize(grid.tokens);
   if (!which.cell) return tokens > 0 ? 0 : size.height / 2 * size.width + size.width / 2;
   const auto [row, column] = *which.cell;
@@ -103,7 +125,8 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
 }
 
 Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which) {
-  const ImageCall& call = find_call(subject, which);
+  const std::vector<ImageCall> calls = calls_of_kind(subject, which.kind);
+  const ImageCall& call = find_call(subject, calls, which);
   const CellGrid &queries = subject.grids()[call.queries], &keys = subject.grids()[call.keys];
   const int64_t query = find_cell(queries, which);
   const CellInWindow at = window_of(call, keys, query);
@@ -115,7 +138,8 @@ Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which
                   .segment = at.segment,
                   .query = at.row,
                   .queries = {queries.name(query)},
-                  .row = "cell"};
+                  .row = queries.size.height > 0 ? "cell" : "query",
+                  .is_cross = call.queries != call.keys};
   for (const int32_t key : at.keys) asked.keys.push_back(key < 0 ? "(padding)" : keys.name(key));
   check(std::ssize(asked.keys) <= kMostKeys, ErrorKind::usage,
         "there are {} cells; explain shows every number and takes at most {}: give a smaller image",
@@ -124,10 +148,12 @@ Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which
   const std::string first = likeliest_class(subject);
   e.title = fmt::format("Attention, step by step: {}{}", first.empty() ? "" : first + ", ",
                         short_names({subject.name()})[0]);
-  e.note = fmt::format("{}: {}, head {} (of layers 0 to {} and heads 0 to {}), query {}",
-                       short_names({subject.given()})[0], call.title, which.head,
-                       subject.calls().back().layer, call.heads - 1, queries.name(query));
-  if (call.windows.empty()) e.grid = keys;
+  const std::string name = queries.name(query);
+  e.note =
+      fmt::format("{}: {}, head {} (of layers 0 to {} and heads 0 to {}), {}{}",
+                  short_names({subject.given()})[0], call.title, which.head, calls.back().layer,
+                  call.heads - 1, name.starts_with("query ") ? "" : "query ", name);
+  if (call.windows.empty() && keys.size.height > 0) e.grid = keys;
   e.label_width = 17;  // "row 13, column 13"
   explain_call(e, asked);
   return e;

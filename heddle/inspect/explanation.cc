@@ -391,12 +391,14 @@ void explain_call(Explanation& e, const AskedCall& asked) {
                        head.q, e.queries});
   }
   e.steps.push_back({"k", "Keys", projected("K", from),
-                     asked.is_cross ? "What each token of the source offers to be found by; M is "
+                     asked.is_cross ? "What each part of the source offers to be found by; M is "
                                       "the encoder's last layer."
                                     : what("What each {row} offers to be found by."),
                      head.k, e.keys});
   e.steps.push_back({"v", "Values", projected("V", from),
-                     what("What each {row} gives to who finds it."), head.v, e.keys});
+                     asked.is_cross ? "What each part of the source gives to who finds it."
+                                    : what("What each {row} gives to who finds it."),
+                     head.v, e.keys});
   if (seen.distance) add_distance_steps(e, *seen.distance, head);
   add_steps(e, head);
   e.steps.push_back({"concat", "All heads side by side",

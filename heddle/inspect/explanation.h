@@ -78,14 +78,15 @@ struct ExplainedHead {
 Explanation explain_head(const Subject& subject, const ExplainedHead& which);
 
 struct ExplainedCell {
-  std::optional<int64_t> layer = {};  ///< absent: the last
+  std::string kind = {};  ///< of a detector: "encoder", "decoder" or "cross"; empty: the last
+  std::optional<int64_t> layer = {};  ///< of the kind; absent: the last
   int64_t head = 0;
   /// Row and column, from 0; absent: the first token, or the middle of the image.
   std::optional<std::pair<int64_t, int64_t>> cell = {};
 };
 
-/// The same of one query of a head over an image. Errors: usage for a layer, head or cell that is
-/// not there, or more than 1,024 keys.
+/// The same of one query of a head over an image. Errors: usage for a kind, layer, head or cell
+/// that is not there, a cell where queries are of none, or more than 1,024 keys.
 Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which);
 
 /// For a terminal: each step with its formula, shape and at most 8 columns and 12 rows of numbers.

@@ -31,10 +31,10 @@ struct Init {
   static Init normal(double std, int64_t zero_row = -1) {
     return {.kind = Kind::normal, .std = std, .zero_row = zero_row};
   }
-  /// Uniform in ±gain * sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
   /// For ReLU behind a convolution of square windows: variance 2 / (numbers that an input goes
   /// into). Source: He et al. 2015, section 2.2, its backward case, as in torchvision.
   static Init kaiming(int64_t kernel, int64_t out);
+  /// Uniform in ±gain * sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
   static Init xavier_uniform(double gain = 1) {
     return {.kind = Kind::xavier_uniform, .gain = gain};
   }

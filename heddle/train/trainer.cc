@@ -65,8 +65,36 @@ class Trainer {
     run_.recompute = config.recompute;
   }
 
+  /// Loads the state, if there is one, and opens the log behind what it knows. Errors: data if the
+  /// data are not those that the run began with.
+  void begin() {
+    const double noted = state_.noted_seconds();
+    NamedTensors carried;
+    const auto accept = [this](const Progression& saved) {
+      check_same_data(saved.corpus, task_->training_key(), "training");
+      check_same_data(saved.validation, task_->validation_key(), "validation");
+    };
+    if (auto saved = state_.load(parameters_, optimizer_, &carried, accept)) {
+      p_ = *saved;
+      warn_of_differences();
+      task_->parameters_changed();
+      task_->carry_on(carried, p_.epoch, p_.batch);
+      log_info("resuming {} at update {}", out_, p_.update);
+    }
+    p_.finished = false;
+    p_.corpus = task_->training_key();
+    p_.validation = task_->validation_key();
+    p_.machine = machine_signature(run_.compute);
+    p_.version = version();
+    p_.seconds = std::max(p_.seconds, noted);
+    seconds_before_ = p_.seconds;
+    begin_ = Clock::now();
+    note_seconds();
+    log_.emplace(join_path(out_, "log.jsonl"), p_.log_bytes);
+  }
+
+  /// To be called behind begin().
   RunResult run() {
-    begin();
     install_signal_handlers();
     Progress progress("train", share());
     while (true) {
@@ -99,31 +127,6 @@ class Trainer {
   }
 
  private:
-  // Loads the state, if there is one, and opens the log behind what it knows.
-  void begin() {
-    const double noted = state_.noted_seconds();
-    NamedTensors carried;
-    if (auto saved = state_.load(parameters_, optimizer_, &carried)) {
-      p_ = *saved;
-      check_same_text(p_.corpus, task_->training_key(), "training");
-      check_same_text(p_.validation, task_->validation_key(), "validation");
-      warn_of_differences();
-      task_->parameters_changed();
-      task_->carry_on(carried, p_.epoch, p_.batch);
-      log_info("resuming {} at update {}", out_, p_.update);
-    }
-    p_.finished = false;
-    p_.corpus = task_->training_key();
-    p_.validation = task_->validation_key();
-    p_.machine = machine_signature(run_.compute);
-    p_.version = version();
-    p_.seconds = std::max(p_.seconds, noted);
-    seconds_before_ = p_.seconds;
-    begin_ = Clock::now();
-    note_seconds();
-    log_.emplace(join_path(out_, "log.jsonl"), p_.log_bytes);
-  }
-
   // Equal bits are promised for one program on one kind of machine.
   void warn_of_differences() const {
     if (p_.machine != machine_signature(run_.compute)) {
@@ -139,9 +142,9 @@ class Trainer {
     }
   }
 
-  void check_same_text(const std::string& saved, const std::string& key, const char* what) {
+  void check_same_data(const std::string& saved, const std::string& key, const char* what) {
     check(saved.empty() || saved == key, ErrorKind::data,
-          "{}: the {} text{}{} is not what this run began with; restore it, or start anew with "
+          "{}: the {} data{}{} are not what this run began with; restore them, or start anew with "
           "`overwrite`",
           out_, what, key.find(" on ") == key.npos ? "" : ", or the model begun from,",
           key.find(" taught ") == key.npos ? "" : ", or the teacher,");
@@ -432,9 +435,7 @@ std::unique_ptr<Trainer> set_up(const RunSettings& settings, const RunOptions& o
   }
   remove_temporaries(run);
   if (!goes_on) save_settings(run, settings);
-  auto trainer = std::make_unique<Trainer>(settings.config, options, state);
-  save_settings(run, settings);
-  return trainer;
+  return std::make_unique<Trainer>(settings.config, options, state);
 }
 
 }  // namespace
@@ -470,6 +471,8 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
     throw;
   }
   try {
+    trainer->begin();
+    if (goes_on) save_settings(run, settings);  // not before its data are known to be the same
     return trainer->run();
   } catch (...) {
     if (replaces && !state.holds_state()) {

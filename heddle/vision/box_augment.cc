@@ -53,6 +53,9 @@ BoxedImage cut_out(const BoxedImage& one, const Cut& cut, double min_visible) {
   return result;
 }
 
+// Below it models with four halvings see nothing.
+constexpr int64_t kLeastEdge = 16;
+
 // Along one edge: how long the part is, and what becomes of its length.
 struct EdgeCut {
   int64_t part, result;
@@ -61,7 +64,8 @@ struct EdgeCut {
     const auto whole = static_cast<double>(edge);
     part = std::clamp<int64_t>(std::llrint(whole * share / std::max(scale, 1.0)), 1, edge);
     result = std::max<int64_t>(
-        1, std::llrint(static_cast<double>(target) * scale * static_cast<double>(part) / whole));
+        std::min(kLeastEdge, target),
+        std::llrint(static_cast<double>(target) * scale * static_cast<double>(part) / whole));
   }
 };
 

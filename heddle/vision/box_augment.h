@@ -53,8 +53,8 @@ struct BoxAugmentation {
 };
 
 /// The image resized to `target` (bilinear), or what the other fields make of that: its own size is
-/// then another. Boxes are clipped; those of which less than min_visible is left, or not a pixel,
-/// are dropped. A pure function of its arguments.
+/// then another, of no edge below 16 pixels or the target's. Boxes are clipped; those of which less
+/// than min_visible is left, or not a pixel, are dropped. A pure function of its arguments.
 BoxedImage augment_boxes(const BoxedImage& one, const BoxAugmentation& how, ImageSize target,
                          const AugmentDraw& draw);
 

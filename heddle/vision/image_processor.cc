@@ -264,7 +264,8 @@ ImageSize ImageProcessor::resized(ImageSize image) const {
     edge = std::llrint(exact);
   }
   if (longest_edge > 0 && std::min(image.height, image.width) == edge) return image;
-  const auto other = static_cast<int64_t>(exact * large / small);
+  const auto other = std::max<int64_t>(1, static_cast<int64_t>(exact * large / small));
+  edge = std::max<int64_t>(1, edge);  // of an image that is thousands of times as long as wide
   return image.width < image.height ? ImageSize{other, edge} : ImageSize{edge, other};
 }
 

@@ -59,11 +59,45 @@ TEST(ShapesCommand, images_are_written_and_replaced_only_when_asked) {
   EXPECT_NE(read_file(folder / "data" / "train" / "000001.png"), first);
   words.insert(words.end(), {"--task", "classification"});
   EXPECT_EQ(run_heddle(words).exit_code, 2);
+  const CliResult few = run_heddle(
+      {"shapes", "--task", "classification", "--count", "5", "-o", (folder / "few").string()});
+  EXPECT_EQ(few.exit_code, 2);
+  EXPECT_NE(few.err.find("give 6 or more"), std::string::npos) << few.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "few"));
   const CliResult small =
       run_heddle({"shapes", "--size", "8", "--overwrite", "--out", (folder / "data").string()});
   EXPECT_EQ(small.exit_code, 2);
   EXPECT_NE(small.err.find("8 x 8 pixels"), std::string::npos) << small.err;
   EXPECT_EQ(files_below(folder / "data").size(), 7u);
+}
+
+TEST(ShapesCommand, overwrite_removes_nothing_that_shapes_did_not_write) {
+  const TempDir folder;
+  const std::filesystem::path data = folder / "data";
+  std::vector<std::string> words = {"shapes", "--count",        "6",     "--held-out", "2",
+                                    "--task", "classification", "--out", data.string()};
+  ASSERT_EQ(run_heddle(words).exit_code, 0);
+  write_file(data / "notes", "my own\n");
+  words.emplace_back("--overwrite");
+  for (const char* name : {"val/mine.png", "train/star/notes.txt", "train/00001.png"}) {
+    write_file(data / name, "my own\n");
+    const size_t before = files_below(data).size();
+    const CliResult refused = run_heddle(words);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.err.find((data / name).string()), std::string::npos) << refused.err;
+    EXPECT_EQ(files_below(data).size(), before) << name;
+    std::filesystem::remove(data / name);
+  }
+  ASSERT_EQ(run_heddle(words).exit_code, 0);
+  EXPECT_EQ(files_below(data).size(), 9u);
+  // With boxes the folders of the classes are gone.
+  const CliResult boxes = run_heddle({"shapes", "--count", "3", "--held-out", "0", "--size", "32",
+                                      "--overwrite", "--out", data.string()});
+  ASSERT_EQ(boxes.exit_code, 0) << boxes.err;
+  EXPECT_EQ(files_below(data).size(), 5u);
+  EXPECT_FALSE(std::filesystem::exists(data / "train" / "star"));
+  EXPECT_FALSE(std::filesystem::exists(data / "val"));
+  EXPECT_EQ(read_file(data / "notes"), "my own\n");
 }
 
 TEST(TokenizerTrainCommand, vocabulary_never_replaces_its_own_text) {

@@ -109,8 +109,8 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   ASSERT_EQ(looked.exit_code, 0) << looked.err;
   std::vector<double> scores, of_queries;
   for (const Json& one : line.at("objects").as_array()) scores.push_back(one.get_double("score"));
-  const Json queries = Json::parse(looked.out);
-  for (const Json& one : queries.at("objects").as_array()) {
+  const Json of_looked = Json::parse(looked.out);
+  for (const Json& one : of_looked.at("objects").as_array()) {
     of_queries.push_back(one.get_double("score"));
     EXPECT_EQ(one.at("box").size(), 4u);
   }
@@ -149,6 +149,38 @@ TEST_F(Detect, swin_stands_below_a_detector) {
   const CliResult found = run_heddle({"detect", path("swin"), image, "--threshold", "0"});
   EXPECT_EQ(found.exit_code, 0) << found.err;
   EXPECT_EQ(std::ranges::count(found.out, '\n'), 10);  // as many as there are queries
+}
+
+TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell) {
+  ASSERT_EQ(train("explained", {"--max-updates", "1"}).exit_code, 0);
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const auto explain = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"explain", path("explained"), image});
+    return run_heddle(flags);
+  };
+  const CliResult heads =
+      run_heddle({"attention", path("explained"), image, "--no-importance", "--json"});
+  ASSERT_EQ(heads.exit_code, 0) << heads.err;
+  for (const Json& head : Json::parse(heads.out).at("heads").as_array()) {
+    const bool is_encoder = head.get_string("title").starts_with("encoder");
+    EXPECT_EQ(head.at("distance").is_null(), !is_encoder) << head.get_string("title");
+  }
+  const CliResult last = explain({});
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_NE(last.out.find("cross layer 1, head 0"), last.out.npos) << last.out;
+  EXPECT_EQ(last.out.find("query query"), last.out.npos) << last.out;
+  const CliResult encoder = explain({"--kind", "encoder", "--cell", "0,0"});
+  ASSERT_EQ(encoder.exit_code, 0) << encoder.err;
+  EXPECT_NE(encoder.out.find("encoder layer 0, head 0 (of layers 0 to 0"), encoder.out.npos)
+      << encoder.out;
+  EXPECT_NE(encoder.out.find("query row 0, column 0"), encoder.out.npos) << encoder.out;
+  const CliResult decoder = explain({"--kind", "decoder", "--layer", "0"});
+  ASSERT_EQ(decoder.exit_code, 0) << decoder.err;
+  EXPECT_NE(decoder.out.find("decoder layer 0"), decoder.out.npos) << decoder.out;
+  const CliResult cell = explain({"--cell", "0,0"});
+  EXPECT_EQ(cell.exit_code, 2);
+  EXPECT_NE(cell.err.find("are of no cell; leave --cell out"), cell.err.npos) << cell.err;
+  EXPECT_EQ(explain({"--kind", "self"}).exit_code, 2);
 }
 
 TEST_F(Detect, threads_and_stops_change_no_bit) {
@@ -215,6 +247,42 @@ TEST_F(Detect, more_objects_than_queries_are_warned_of) {
   const CliResult few = train("few", {"--max-updates", "1", "--num-queries", "2"});
   ASSERT_EQ(few.exit_code, 0) << few.err;
   EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
+  EXPECT_NE(few.err.find("give --num-queries "), few.err.npos) << few.err;
+}
+
+TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
+  ASSERT_EQ(train("judge", {"--max-updates", "1"}).exit_code, 0);
+  fs::create_directories(path("table/images"));
+  fs::copy_file(std::string(kFixtures) + "/images/rgb.png", path("table/images/a.png"));
+  write_file(path("table/images.tsv"), "split\timage\ntest\ta\n");
+  const std::string header = "split\timage\tclass\txmin\tymin\txmax\tymax\n";
+  write_file(path("table/boxes.tsv"), header + "test\ta\t0\t2\t2\t9999\t9\n");
+  const auto classes_with_objects = [&] {
+    const CliResult judged = run_heddle({"eval", path("judge"), "--data", path("table"), "--json"});
+    EXPECT_EQ(judged.exit_code, 0) << judged.err;
+    EXPECT_NE(judged.err.find("1 box clipped to the image"), judged.err.npos) << judged.err;
+    std::vector<std::string> names;
+    const Json line = Json::parse(judged.out);
+    for (const auto& [name, scores] : line.at("classes").as_object()) {
+      if (scores.get_double("map") >= 0) names.push_back(name);
+    }
+    return names;
+  };
+  EXPECT_EQ(classes_with_objects(), std::vector<std::string>{"circle"});
+  write_file(path("table/classes.txt"), "ring\ncircle\n");
+  EXPECT_EQ(classes_with_objects(), std::vector<std::string>{"ring"});
+  write_file(path("table/boxes.tsv"), header);
+  const CliResult empty = run_heddle({"eval", path("judge"), "--data", path("table")});
+  EXPECT_EQ(empty.exit_code, 0) << empty.err;
+  EXPECT_NE(empty.err.find("nothing to find"), empty.err.npos) << empty.err;
+  EXPECT_TRUE(empty.out.starts_with("mAP none, mAP50 none")) << empty.out;
+  EXPECT_EQ(empty.out.find('-'), empty.out.npos) << empty.out;
+  fs::remove(path("table/classes.txt"));
+  write_file(path("table/boxes.tsv"), header + "test\ta\t6\t2\t2\t9\t9\n");
+  const CliResult many = run_heddle({"eval", path("judge"), "--data", path("table")});
+  EXPECT_EQ(many.exit_code, 3);
+  EXPECT_NE(many.err.find("the model has 6"), many.err.npos) << many.err;
+  EXPECT_EQ(many.err.find("class_names"), many.err.npos) << many.err;
 }
 
 TEST_F(Detect, processor_that_crops_is_refused) {
@@ -278,10 +346,21 @@ TEST_F(Detect, bad_input_is_refused_by_name) {
   EXPECT_NE(bad.err.find("text.jpg"), bad.err.npos) << bad.err;
   EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), image, "--skip-bad"}).exit_code,
             0);
+  EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), "--skip-bad"}).exit_code, 3);
   EXPECT_EQ(run_heddle({"detect", path("model"), path("gone.png")}).exit_code, 3);
+  const CliResult cls = run_heddle({"embed", path("model"), image, "--pooling", "cls"});
+  EXPECT_EQ(cls.exit_code, 2) << cls.err;
+  EXPECT_NE(cls.err.find("has no class token; take --pooling mean"), cls.err.npos) << cls.err;
+  const CliResult views =
+      run_heddle({"eval", path("model"), "--data", path("gone"), "--views", "2"});
+  EXPECT_EQ(views.exit_code, 2) << views.err;
   EXPECT_EQ(run_heddle({"detect", path("model"), image, "--threshold", "2"}).exit_code, 2);
   const CliResult vit = run_heddle({"detect", std::string(kFixtures) + "/texts/fill", image});
   EXPECT_EQ(vit.exit_code, 3) << vit.err;
+  const CliResult grey = train("grey", {"--max-updates", "1", "--num-channels", "1"});
+  EXPECT_EQ(grey.exit_code, 2) << grey.err;
+  EXPECT_NE(grey.err.find("give --num-channels 3"), grey.err.npos) << grey.err;
+  EXPECT_FALSE(fs::exists(path("grey")));
   const CliResult neither =
       run_heddle({"train", "--task", "object_detection", "--out", path("none")});
   EXPECT_EQ(neither.exit_code, 2) << neither.err;

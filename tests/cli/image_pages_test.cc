@@ -172,9 +172,10 @@ TEST_F(ImagePages, what_is_of_texts_or_is_not_there_is_refused) {
   refused({"attention", model(), (folder / "gone.png").string()}, 3, "gone.png");
   refused({"attention", model(), fixture_image("animation.png.bad")}, 3, "animation.png.bad");
   refused({"explain", model(), image, "--cell", "3,0"}, 2, "3 rows and 3 columns");
+  refused({"attention", model(), image, image}, 2, "Images are taken one at a time.");
   refused({"explain", model(), image, "--cell", "1"}, 2, "a row and a column");
   refused({"explain", model(), image, "--head", "3"}, 2, "has heads 0 to 2");
-  refused({"explain", model(), image, "--kind", "cross"}, 2, "--kind is of texts");
+  refused({"explain", model(), image, "--kind", "cross"}, 2, "has attention of one kind");
   refused({"attention", text_model("classify"), image}, 3, "reads images");
   for (const std::string command : {"translate", "generate", "fill", "align"}) {
     const CliResult result = run_heddle({command, model()});
@@ -223,6 +224,7 @@ TEST_F(ImagePages, augmentation_page_shows_every_setting_and_repeats_itself) {
   ASSERT_EQ(run_heddle(words).exit_code, 0);
   EXPECT_EQ(read_file(page), first);
   refused({"augment", image}, 2, "--page");
+  refused({"augment", image, "-o", page, "--mixup-alpha", "0.8"}, 2, "give a second one");
   refused({"augment", (folder / "gone.png").string(), "-o", page}, 3, "gone.png");
   refused({"augment", image, "-o", page, "--random-erasing", "2"}, 2, "random_erasing");
   refused({"augment", image, "-o", (folder / "none" / "p.html").string()}, 3, "does not exist");

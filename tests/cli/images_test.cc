@@ -40,6 +40,7 @@ TEST_F(Images, classifier_learns_and_answers) {
   const std::string vector = vectors.out.substr(0, vectors.out.find('\n') + 1);
   EXPECT_EQ(vectors.out, vector + vector);
   EXPECT_EQ(Json::parse(vector).at("embedding").size(), 16u);
+  EXPECT_EQ(Json::parse(vector).get_string("image"), image);
   EXPECT_NE(run_heddle({"embed", path("learned"), image, "--pooling", "mean", "--json"}).out,
             vector);
   EXPECT_TRUE(fs::exists(path("learned/report.html")));
@@ -66,6 +67,57 @@ TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
             20);
 }
 
+TEST_F(Images, run_goes_on_with_its_own_data_alone) {
+  ASSERT_EQ(train("kept", {"--max-updates", "5"}).exit_code, 0);
+  const std::string settings = read_file(path("kept/train.json"));
+  fs::create_directory(path("two"));
+  for (const std::string part : {"train", "test"}) {  // two classes: other weights too
+    write_file(path("two/") + part + "-images-idx3-ubyte",
+               idx_file({8, 12, 12}, std::string(8 * 144, '\x55')));
+    write_file(path("two/") + part + "-labels-idx1-ubyte",
+               idx_file({8}, std::string("\0\1\0\1\0\1\0\1", 8)));
+  }
+  expect_refused(train("kept", {"--data", path("two"), "--max-updates", "9"}), 3,
+                 "the training data are not what this run began with");
+  EXPECT_EQ(read_file(path("kept/train.json")), settings);
+  EXPECT_EQ(train("kept", {"--max-updates", "9"}).exit_code, 0);
+  EXPECT_NE(read_file(path("kept/train.json")), settings);
+}
+
+TEST_F(Images, settings_that_images_do_not_fit_are_refused_and_leave_no_run) {
+  const auto refused = [](const std::vector<std::string>& flags, int code,
+                          const std::string& words) {
+    expect_refused(train("none", with(flags, {"--max-updates", "2"})), code, words);
+    EXPECT_FALSE(fs::exists(path("none")));
+  };
+  refused({"--image-width", "48"}, 2, "leave --image-width, and give --image-edge");
+  refused({"--image-size", "64"}, 2, "give --image-edge 64");
+  refused({"--image-size", "64", "--image-edge", "16"}, 2, "trained at 16 x 16 pixels");
+  refused({"--num-channels", "1"}, 2, "give --num-channels 3");
+  refused({"--patch-size", "5"}, 2, "do not fill images of 12 x 12");
+  EXPECT_EQ(train("sized", {"--image-size", "12", "--max-updates", "2"}).exit_code, 0);
+  // Before any image is read.
+  write_file(path("junk"), "no images");
+  const std::vector<std::string> junk = {"--data", path("junk"), "--image-edge", "14"};
+  refused(junk, 2, "do not fill images of 14 x 14");
+  refused(with(junk, {"--patch-size", "7", "--hidden-size", "15"}), 3, "hidden_size");
+}
+
+TEST_F(Images, mixer_of_another_size_is_refused_and_leaves_no_run) {
+  const std::vector<std::string> words = {"train", "--data",      path("data"), "--max-updates",
+                                          "2",     "--precision", "f32"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    return run_heddle(with(words, more));
+  };
+  const CliResult begun =
+      run({"--task", "image_classification", "--model-type", "mlp_mixer", "--hidden-size", "8",
+           "--num-hidden-layers", "1", "--patch-size", "4", "--out", path("mixer")});
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+  expect_refused(run({"--from", path("mixer"), "--image-edge", "16", "--out", path("none")}), 3,
+                 "takes no other size");
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(Images, bad_input_is_refused_by_name) {
   ASSERT_EQ(train("model", {"--max-updates", "5"}).exit_code, 0);
   write_file(path("text.jpg"), "not an image");
@@ -78,6 +130,40 @@ TEST_F(Images, bad_input_is_refused_by_name) {
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_EQ(skipped.out.find('\n'), 0u);
   EXPECT_NE(skipped.out.find("rgb.png\t"), skipped.out.npos);
+  EXPECT_NE(skipped.err.find("1 of 2 images was skipped"), skipped.err.npos) << skipped.err;
+  const CliResult lines =
+      run_heddle({"classify", path("model"), image, path("text.jpg"), "--skip-bad", "--json"});
+  const Json line = Json::parse(lines.out.substr(lines.out.find('\n') + 1));
+  EXPECT_EQ(line.get_string("image"), path("text.jpg"));
+  EXPECT_NE(line.get_string("error").find("text.jpg"), std::string::npos);
+  for (const std::string command : {"classify", "embed"}) {
+    const CliResult none = run_heddle({command, path("model"), path("text.jpg"), "--skip-bad"});
+    EXPECT_EQ(none.exit_code, 3) << none.err;
+    EXPECT_NE(none.err.find("none of the 1 image"), none.err.npos) << none.err;
+    const CliResult without = run_heddle({command, path("model")});
+    EXPECT_EQ(without.exit_code, 2) << without.err;
+    EXPECT_NE(without.err.find("reads images; give one behind"), without.err.npos) << without.err;
+  }
+  const CliResult until = run_heddle({"classify", path("model"), image, path("text.jpg")});
+  EXPECT_EQ(until.exit_code, 3);
+  EXPECT_NE(until.out.find("rgb.png\t"), until.out.npos);  // what came before is answered
+  fs::create_directories(path("mixed/0"));
+  fs::create_directories(path("mixed/1"));
+  fs::copy(image, path("mixed/0/good.png"));
+  write_file(path("mixed/1/bad.png"), "not an image");
+  const CliResult part = run_heddle({"eval", path("model"), "--data", path("mixed"), "--json"});
+  ASSERT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_EQ(Json::parse(part.out).get_int("images"), 1);
+  EXPECT_EQ(Json::parse(part.out).get_int("left_out"), 1);
+  EXPECT_NE(part.err.find("bad.png"), part.err.npos) << part.err;
+  fs::remove(path("mixed/0/good.png"));
+  write_file(path("mixed/0/worse.png"), "not an image");
+  const CliResult gone = run_heddle({"eval", path("model"), "--data", path("mixed")});
+  EXPECT_EQ(gone.exit_code, 3) << gone.err;
+  EXPECT_NE(gone.err.find("none of the 2 images could be read"), gone.err.npos) << gone.err;
+  const CliResult unsaid = run_heddle({"eval", path("model")});
+  EXPECT_EQ(unsaid.exit_code, 2);
+  EXPECT_NE(unsaid.err.find("give labelled images as --data DIR"), unsaid.err.npos) << unsaid.err;
   EXPECT_EQ(run_heddle({"classify", path("model"), image, "--text", "words"}).exit_code, 2);
   EXPECT_EQ(run_heddle({"classify", path("model"), path("gone.png")}).exit_code, 3);
   fs::create_directory(path("empty"));

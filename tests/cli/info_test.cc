@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/json/json.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/models/registry.h"
 #include "tests/cli/model_fixture.h"
 
 namespace heddle::testing {
@@ -45,6 +47,26 @@ TEST_F(Info, model_without_tokenizer_is_described_too) {
   const CliResult result = run_heddle({"info", (copy / "m").string(), "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(Json::parse(result.out).at("tokenizer").is_null());
+}
+
+TEST_F(Info, statistics_of_batch_norm_are_no_parameters) {
+  const TempDir folder;
+  const std::string resnet = (folder / "m").string();
+  nn::Parameters made(5);
+  const Json config = Json::parse(
+      R"({"model_type": "resnet", "architectures": ["ResNetForImageClassification"],
+          "embedding_size": 8, "hidden_sizes": [8], "depths": [1], "layer_type": "basic"})");
+  save_model(resnet, *make_model(nn::Scope(made), config), made);
+  const CliResult result = run_heddle({"info", resnet, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  // Three convolutions, each with a norm of 8 channels, and 2 classes.
+  const int64_t total = 7 * 7 * 3 * 8 + 2 * 3 * 3 * 8 * 8 + 3 * 2 * 8 + 2 * 8 + 2;
+  EXPECT_EQ(json.at("parameters").get_int("total"), total);
+  EXPECT_EQ(json.get_int("statistics"), 3 * 2 * 8);
+  EXPECT_EQ(json.at("bytes").get_int("weights_f32"), 4 * (total + 3 * 2 * 8));
+  const CliResult text = run_heddle({"info", resnet});
+  EXPECT_NE(text.out.find("\n  statistics "), text.out.npos) << text.out;
 }
 
 TEST_F(Info, missing_model_is_a_data_error) {

@@ -139,6 +139,9 @@ TEST_F(Teacher, images_without_labels_come_beside_labelled_ones_and_resume_exact
   ASSERT_EQ(taught("mixed2", with(words, {"--max-updates", "27", "--threads", "2"})).exit_code, 0);
   ASSERT_EQ(taught("mixed2", words).exit_code, 0);
   EXPECT_EQ(weights("mixed2"), weights("mixed"));
+  // Those with labels say what size all are trained at.
+  const CliResult sized = taught("sized", {"--unlabelled", path("loose"), "--max-updates", "2"});
+  EXPECT_EQ(sized.exit_code, 0) << sized.err;
 }
 
 TEST_F(Teacher, mixing_that_ends_at_once_is_none) {
@@ -152,6 +155,12 @@ TEST_F(Teacher, mixing_that_ends_at_once_is_none) {
 TEST_F(Teacher, what_cannot_be_taught_is_refused) {
   expect_refused(train("none", {"--unlabelled", path("data"), "--max-updates", "2"}), 2,
                  "--teacher");
+  for (const auto& [flag, value] :
+       {std::pair("--teaching", "soft"), std::pair("--teacher-weight", "0.3"),
+        std::pair("--teacher-temperature", "2")}) {
+    expect_refused(train("none", {flag, value, "--max-updates", "2"}), 2,
+                   std::string(flag) + " says how to follow a teacher");
+  }
   expect_refused(taught("none", {"--labelled-in-batch", "8"}), 2, "all images have labels");
   expect_refused(taught("none", {"--labelled-in-batch", "32"}), 2, "leaves no place");
   expect_refused(taught("none", {"--unlabelled", path("gone")}), 3, "gone");

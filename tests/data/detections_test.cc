@@ -42,8 +42,11 @@ struct CocoFolder {
     write_below(folder, "set/train/b.png", png(40, 60, 2));
   }
   DetectionSet open(int64_t edge = 0) const {
-    return open_detection_set(
-        {.path = folder / "set", .cache_dir = folder / "cache", .cache_edge = edge});
+    return cached_detections(source(), "train",
+                             {.cache_dir = folder / "cache", .cache_edge = edge});
+  }
+  DetectionSource source() const {
+    return std::move(find_detections(folder / "set").train.value());
   }
   std::string error() const {
     try {
@@ -76,11 +79,14 @@ TEST(Detections, coco_gives_boxes_of_any_category_ids) {
 }
 
 TEST(Detections, boxes_shrink_with_the_images_in_the_cache) {
-  const CocoFolder coco({annotation(1, 70, 3, "6, 8, 12, 16")});
+  const CocoFolder coco({annotation(1, 70, 3, "6, 8, 12, 16", R"(, "area": 96)"),
+                         annotation(2, 70, 90, "0, 0, 60, 40")});
   const DetectionSet set = coco.open(10);
   EXPECT_EQ(set.image(0).size, (ImageSize{10, 15}));
   EXPECT_EQ(set.original_size(0), (ImageSize{40, 60}));
   EXPECT_EQ(set.boxes(0)[0].box, (Box{1.5, 2, 4.5, 6}));
+  EXPECT_EQ(set.boxes(0)[0].area, 6);                              // a sixteenth
+  EXPECT_EQ(set.boxes(0)[1].area, 0);                              // as large as the box
   EXPECT_EQ(coco.open(10).original_size(0), (ImageSize{40, 60}));  // out of the file
 }
 
@@ -96,6 +102,17 @@ TEST(Detections, boxes_without_an_area_or_outside_are_dropped_and_said) {
   EXPECT_NE(said.find("1 box dropped, of no area: b.png (5, 5, 5, 14)"), said.npos) << said;
   EXPECT_NE(said.find("1 box dropped, outside the image: b.png"), said.npos) << said;
   EXPECT_NE(said.find("1 box clipped to the image: a.png"), said.npos) << said;
+}
+
+TEST(Detections, another_area_makes_another_key) {
+  const auto object = [](int area) {
+    return annotation(1, 70, 3, "6, 8, 12, 16", fmt::format(R"(, "area": {})", area));
+  };
+  const CocoFolder folder({object(96)});
+  const std::string key = folder.open().key();
+  EXPECT_EQ(folder.open().key(), key);
+  write_below(folder.folder, "set/train.json", coco({object(97)}));
+  EXPECT_NE(folder.open().key(), key);
 }
 
 TEST(Detections, broken_coco_is_named) {
@@ -126,12 +143,12 @@ TEST(Detections, images_that_are_gone_or_damaged_are_left_out_with_their_boxes) 
 
 TEST(Detections, labels_become_those_of_a_model) {
   const CocoFolder coco({annotation(1, 9, 90, "2, 3, 4, 5")});
-  const DetectionSetOptions options{.path = coco.folder / "set",
-                                    .cache_dir = coco.folder / "cache"};
-  const DetectionSet set = open_detection_set(options, {"horse", "dog", "cat"});
+  DetectionSource source = coco.source();
+  relabel(source, {"horse", "dog", "cat"});
+  const DetectionSet set = cached_detections(source, "train", {.cache_dir = coco.folder / "cache"});
   EXPECT_EQ(set.boxes(1)[0].label, 1);
   EXPECT_EQ(set.category_ids(), (std::vector<int64_t>{0, 90, 3}));
-  EXPECT_THROW(open_detection_set(options, {"cat"}), Error);
+  EXPECT_THROW(relabel(source, {"cat"}), Error);
 }
 
 constexpr const char* kVoc = R"(<?xml version="1.0"?>
@@ -182,19 +199,30 @@ TEST(Detections, xml_that_is_none_is_refused_with_its_line) {
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   EXPECT_NE(error(deep).find("64 levels"), std::string::npos);
   EXPECT_EQ(parse_xml("<a x='1>'> <![CDATA[<]]>&#65;&lt; </a>", "").text, "<A<");
+  const XmlElement root = parse_xml("<!--\n--><a>\n<b>\n<c/><c/></b>\n\n<d\n/><d/></a>", "");
+  EXPECT_EQ(root.line, 2);
+  EXPECT_EQ(root.children[0].line, 3);
+  EXPECT_EQ(root.children[0].children[1].line, 4);
+  EXPECT_EQ(root.children[1].line, 6);
+  EXPECT_EQ(root.children[2].line, 7);
 }
 
 std::string octal(size_t n, int digits) { return fmt::format("{:0{}o}", n, digits); }
 
+struct TarMember {
+  std::string name, text;
+  std::string type = "0";
+};
+
 // An archive as tar writes it.
-std::string tar(const std::vector<std::pair<std::string, std::string>>& files) {
+std::string tar(const std::vector<TarMember>& files) {
   std::string archive;
-  for (const auto& [name, text] : files) {
+  for (const auto& [name, text, type] : files) {
     std::string header(512, '\0');
     header.replace(0, name.size(), name);
     header.replace(124, 11, octal(text.size(), 11));
     header.replace(148, 8, 8, ' ');
-    header.replace(156, 1, "0");
+    header.replace(156, 1, type);
     header.replace(257, 5, "ustar");
     size_t sum = 0;
     for (const char c : header) sum += static_cast<unsigned char>(c);
@@ -234,6 +262,61 @@ TEST(Detections, a_table_reads_its_images_out_of_the_archive) {
   EXPECT_EQ(split.train.boxes(0)[0], (LabelledBox{.box = {2, 3, 6.5, 8}, .label = 1}));
   EXPECT_EQ(split.val.boxes(0)[0].box, (Box{1, 1, 60, 40}));
   EXPECT_EQ(table.open({"red", "white"}).train.classes()[1], "white");
+}
+
+TEST(Detections, names_of_the_file_count_more_than_those_given) {
+  const TableFolder table("train\ta\t1\t2\t3\t6.5\t8\nval\tb\t0\t1\t1\t60\t40\n");
+  table.folder.write("classes.txt", "white\nred\n");
+  EXPECT_EQ(table.open().train.classes(), (std::vector<std::string>{"white", "red"}));
+  EXPECT_EQ(table.open({"white", "red"}).train.classes()[1], "red");
+  try {
+    table.open({"red", "white"});
+    FAIL() << "other names were taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(e.what()).find("classes.txt"), std::string::npos) << e.what();
+  }
+  table.folder.write("classes.txt", "white\n");
+  EXPECT_NE(table.error().find("names of 1 classes"), std::string::npos) << table.error();
+}
+
+TEST(Detections, a_model_tells_classes_by_name_and_only_without_names_by_number) {
+  const TableFolder table("train\ta\t1\t2\t3\t6.5\t8\n");
+  const auto label = [&](const std::vector<std::string>& labels) {
+    DetectionSource source = std::move(find_detections(table.folder / "").train.value());
+    relabel_for_model(source, labels);
+    EXPECT_EQ(source.classes, labels);
+    return source.boxes[0][0].label;
+  };
+  EXPECT_EQ(label({"red", "white", "rosé"}), 1);
+  EXPECT_THROW(label({"red"}), Error);
+  table.folder.write("classes.txt", "white\nred\n");
+  EXPECT_EQ(label({"red", "white", "rosé"}), 0);
+  EXPECT_THROW(label({"white", "rosé"}), Error);
+}
+
+TEST(Detections, long_names_in_archives_are_those_of_gnu_and_pax) {
+  const TemporaryFolder folder;
+  const std::string name(150, 'n'), other(120, 'm');
+  const auto record = [](const std::string& text) {
+    return fmt::format("{} {}\n", text.size() + 5, text);  // of three digits
+  };
+  const auto pax = [&](const std::string& records) { return TarMember{"PaxHeader", records, "x"}; };
+  folder.write("a.tar", tar({pax("30 mtime=1700000000.123456789\n" + record("path=./" + name)),
+                             {name.substr(0, 100), "1"},
+                             {"././@LongLink", other + '\0', "L"},
+                             {other.substr(0, 100), "22"},
+                             {"short", "333"}}));
+  const TarFile read = TarFile::open(folder / "a.tar");
+  ASSERT_EQ(read.members.size(), 3U);
+  EXPECT_EQ(read.members.at(name).size(), 1U);
+  EXPECT_EQ(read.members.at(other).size(), 2U);
+  EXPECT_EQ(read.members.at("short").size(), 3U);
+  for (const char* broken : {"x", "9", "99 path=a\n", "9 path=ab\n", "0 path=a\n", "2 \n9",
+                             "99999999999999999999999 path=a\n"}) {
+    folder.write("b.tar", tar({pax(broken), {"a", "1"}}));
+    EXPECT_THROW(TarFile::open(folder / "b.tar"), Error) << broken;
+  }
 }
 
 TEST(Detections, broken_tables_are_named) {

@@ -245,6 +245,24 @@ TEST(Export, a_tokenizer_that_transformers_cannot_read_is_named) {
   EXPECT_NE(other.find("by the class, BertTokenizer"), other.npos) << other;
 }
 
+TEST(Export, settings_that_transformers_has_not_are_named) {
+  const TemporaryFolder folder;
+  const auto note_of = [&](const std::string& config) {
+    nn::Parameters parameters(5);
+    const auto model = make_model(nn::Scope(parameters), Json::parse(config));
+    remove_path(folder / "ours");
+    remove_path(folder / "theirs");
+    save_model(folder / "ours", *model, parameters);
+    return export_model(folder / "ours", folder / "theirs", {}).note;
+  };
+  const std::string resnet =
+      R"({"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8], "depths": [1],
+          "layer_type": "basic")";
+  EXPECT_EQ(note_of(resnet + "}"), "");
+  const std::string note = note_of(resnet + R"(, "stem": "cifar", "attention_stages": [0]})");
+  EXPECT_NE(note.find("stem cifar, attention_stages [0]"), note.npos) << note;
+}
+
 TEST(Export, what_cannot_be_is_a_usage_error) {
   const TemporaryFolder folder;
   write_small_model(folder / "ours");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "heddle/inspect/model_sizes.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
@@ -58,6 +60,11 @@ TEST(ModelParameters, published_sizes_come_out) {
   EXPECT_EQ(of_images("vit-large"), 304'326'632 - 998 * (1024 + 1));
   EXPECT_EQ(of_images("swin-tiny"), 28'288'354 - 998 * (768 + 1));
   EXPECT_EQ(of_images("resnet50"), 25'557'032 - 998 * (2048 + 1));
+  int64_t steps = 0;  // without the statistics of batch norm
+  for (const Step& step : analysis_of("resnet50", {}, {.image = {224, 224}}).steps) {
+    steps += step.parameters;
+  }
+  EXPECT_EQ(steps, of_images("resnet50"));
 }
 
 // Four square matrices, whatever the number of heads.
@@ -145,6 +152,14 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
     SCOPED_TRACE(config);
     expect_equal(*read_model_config(Json::parse(config), "test"));
   }
+}
+
+TEST(Steps, stages_of_different_shapes_are_steps_of_their_own) {
+  std::set<int64_t> widths;
+  for (const Step& step : analysis_of("resnet50", {}, {.image = {64, 64}}).steps) {
+    if (step.name.find("shortcut") != step.name.npos) widths.insert(step.out.back());
+  }
+  EXPECT_EQ(widths, (std::set<int64_t>{256, 512, 1024, 2048}));
 }
 
 TEST(Steps, positions_are_added_where_they_are_vectors) {

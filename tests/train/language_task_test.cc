@@ -119,7 +119,7 @@ TEST_F(LanguageRun, text_that_changed_is_refused) {
   train(config, "run");
   config.max_updates = 30;
   folder_.write("text.txt", "x" + simple_text().substr(1));
-  expect_error(ErrorKind::data, {"training text", "overwrite"}, [&] { train(config, "run"); });
+  expect_error(ErrorKind::data, {"training data", "overwrite"}, [&] { train(config, "run"); });
 }
 
 TEST_F(LanguageRun, what_cannot_be_trained_is_refused_and_leaves_no_folder) {

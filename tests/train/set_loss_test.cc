@@ -47,7 +47,7 @@ TEST(SetLoss, image_without_objects_costs_classes_alone) {
 TEST(SetLoss, queries_that_see_one_box_overlap_wholly) {
   const auto seen = predictions({0, 0, 0, 0, 0, 0}, {.5f, .5f, .2f, .2f, .5f, .5f, .2f, .2f});
   const BatchObjects objects = {{}};
-  EXPECT_NEAR(judge(seen, 0, 2, objects, {{}}, {}).overlap, 1, 1e-9);
+  EXPECT_NEAR(judge(seen, 0, 2, objects, {{}}, {}, true).overlap, 1, 1e-9);
 }
 
 TEST(SetLoss, label_without_class_is_a_data_error) {

@@ -236,7 +236,7 @@ TEST_F(TrainerTest, text_that_changed_is_refused) {
   for (const std::string split : {"train", "val"}) {
     const std::string text = read_file(folder_ / "data" / (split + ".en"));
     testing::write_file(folder_ / "data" / (split + ".en"), "The" + text.substr(3));
-    expect_error(ErrorKind::data, {split == "train" ? "training text" : "validation text"},
+    expect_error(ErrorKind::data, {split == "train" ? "training data" : "validation data"},
                  [&] { train(config, "run"); });
     testing::write_file(folder_ / "data" / (split + ".en"), text);
   }

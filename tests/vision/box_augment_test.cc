@@ -124,6 +124,18 @@ TEST(BoxAugment, a_mosaic_holds_parts_of_four_images) {
   EXPECT_EQ(labels, (std::set<int32_t>{0, 1, 2}));
 }
 
+TEST(BoxAugment, no_edge_becomes_too_short_for_a_model) {
+  const BoxAugmentation how{
+      .scale_low = 0.1, .scale_high = 0.1, .crop_edges = 0.05, .min_visible = 0};
+  const BoxedImage one = rectangle({60, 90}, {0, 0, 60, 90});
+  for (uint64_t sample = 0; sample < 20; ++sample) {
+    const BoxedImage result = augment_boxes(one, how, {64, 8}, {.seed = 1, .sample = sample});
+    EXPECT_EQ(result.image.size(), (ImageSize{16, 8}));
+    ASSERT_EQ(result.boxes.size(), 1U);
+    EXPECT_EQ(result.boxes[0].box, (Box{0, 0, 8, 16}));
+  }
+}
+
 TEST(BoxAugment, nothing_asked_is_the_image_resized) {
   const BoxedImage one{testing::noise(30, 40, 2), {{.box = {3, 6, 9, 12}, .label = 1}}};
   const BoxedImage same = augment_boxes(one, {}, {30, 40}, {});

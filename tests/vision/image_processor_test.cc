@@ -47,6 +47,14 @@ TEST(ImageProcessor, sizes_bits_and_values_are_those_of_transformers_and_timm) {
   }
 }
 
+TEST(ImageProcessor, no_edge_becomes_nothing) {
+  ImageProcessor p;
+  p.do_resize = true, p.shortest_edge = 800, p.longest_edge = 1333;
+  EXPECT_EQ(p.resized({20000, 1}), (ImageSize{1333, 1}));
+  EXPECT_EQ(p.resized({1, 20000}), (ImageSize{1, 1333}));
+  EXPECT_EQ(p.fit(Image(1, 20000)).size(), (ImageSize{1, 1333}));
+}
+
 TEST(ImageProcessor, written_file_prepares_alike) {
   const Json cases = Json::load(testing::image_fixture("images.json"));
   for (const Json& c : cases.at("prepared").as_array()) {

@@ -38,6 +38,10 @@ void run(const Flags& flags) {
     check(broken.empty(), ErrorKind::usage, "augment: `{}` {}", field.key, broken);
   }
   flags.how.check("augment");
+  check(!flags.second.empty() || (flags.how.mixup_alpha == 0 && flags.how.cutmix_alpha == 0),
+        ErrorKind::usage,
+        "--mixup-alpha and --cutmix-alpha mix two images; give a second one behind {}",
+        flags.image);
   inspect::check_output(flags.page, "the page");
   const inspect::ImageToAugment image{read_image(flags.image), flags.image};
   inspect::AugmentationView view{.how = flags.how,

@@ -1,4 +1,9 @@
 // heddle shapes: draws images with known objects, and writes them as files.
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <system_error>
+
 #include "corpora/scenes.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -23,6 +28,10 @@ bool is_classification(const Flags& o) { return o.task == "classification"; }
 void check_options(const Flags& o) {
   check(!is_classification(o) || o.scene == "shapes", ErrorKind::usage,
         "shapes: --task classification is of shapes; cells are for detection");
+  const int64_t classes = std::ssize(shape_classes());
+  check(!is_classification(o) || o.count >= classes, ErrorKind::usage,
+        "shapes: --count {0} leaves classes without an image; there are {1}, so give {1} or more",
+        o.count, classes);
   if (o.overwrite) return;
   for (const char* name : {"train", "val", "train.json", "val.json"}) {
     const std::string path = join_path(o.out, name);
@@ -32,9 +41,57 @@ void check_options(const Flags& o) {
   }
 }
 
-void remove_old(const Flags& o) {
-  for (const char* name : {"train.json", "val.json", "train", "val"}) {
-    remove_path(join_path(o.out, name));
+[[noreturn]] void refuse_other(const std::string& path) {
+  fail(
+      ErrorKind::usage,
+      "shapes: {} is none of the files that --overwrite replaces; choose another --out, or move it",
+      path);
+}
+
+// 000001.png, with more digits from a million on.
+bool is_image_name(const std::string& name) {
+  const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  return digits >= 6 && name.substr(digits) == ".png";
+}
+
+// What an earlier call wrote to a folder, then the folder. Errors: usage for anything else in it.
+void add_old(const std::string& folder, std::span<const std::string> classes,
+             std::vector<std::string>& old) {
+  for (const std::string& name : list_directory(folder)) {
+    const std::string path = join_path(folder, name);
+    const bool is_folder = is_directory(path);
+    if (is_folder && std::ranges::find(classes, name) != classes.end()) {
+      add_old(path, {}, old);
+    } else {
+      if (is_folder || !is_image_name(name)) refuse_other(path);
+      old.push_back(path);
+    }
+  }
+  old.push_back(folder);
+}
+
+// In the order in which they are removed: boxes before their images, files before their folders.
+std::vector<std::string> old_files(const Flags& o) {
+  std::vector<std::string> old;
+  for (const char* name : {"train.json", "val.json"}) {
+    const std::string path = join_path(o.out, name);
+    if (is_directory(path)) refuse_other(path);
+    if (path_exists(path)) old.push_back(path);
+  }
+  for (const char* name : {"train", "val"}) {
+    const std::string path = join_path(o.out, name);
+    if (!path_exists(path)) continue;
+    if (!is_directory(path)) refuse_other(path);
+    add_old(path, shape_classes(), old);
+  }
+  return old;
+}
+
+void remove_old(const std::vector<std::string>& old) {
+  for (const std::string& path : old) {
+    std::error_code fault;
+    std::filesystem::remove(path, fault);  // of folders those alone that are empty
+    if (fault) fail_errno("cannot remove", path, fault.value());
   }
 }
 
@@ -73,8 +130,9 @@ void run(const Flags& o) {
   if (o.threads > 0) set_num_threads(o.threads);
   check_options(o);
   static_cast<void>(draw_scene(o, 0));  // says what does not fit before anything is removed
+  const std::vector<std::string> old = o.overwrite ? old_files(o) : std::vector<std::string>();
   make_directories(o.out);
-  if (o.overwrite) remove_old(o);
+  remove_old(old);
   write_part(o, "train", 0, o.count);
   write_part(o, "val", o.count, o.held_out);
   fmt::print(stderr, "shapes: {} to train on, {} held out, in {}\n", counted(o.count, "image"),

@@ -39,9 +39,7 @@ inspect::Explanation explain_given(const Flags& flags) {
 }
 
 inspect::Explanation explain_image(const Flags& flags) {
-  check(flags.head.kind.empty(), ErrorKind::usage,
-        "--kind is of texts; leave it out, or the image");
-  inspect::ExplainedCell which{.head = flags.head.head};
+  inspect::ExplainedCell which{.kind = flags.head.kind, .head = flags.head.head};
   if (flags.has_layer.count() > 0) which.layer = flags.head.layer;
   if (!flags.cell.empty()) {
     check(flags.cell.size() == 2, ErrorKind::usage, "--cell is a row and a column: --cell 3,4");
@@ -83,7 +81,7 @@ void add_explain(Subcommand& app) {
   command
       .add_option("--cell", flags.cell,
                   "row and column of the patch of an image that is followed, from 0: --cell 3,4; "
-                  "without it the class token")
+                  "without it the class token, or the middle; of a detector's encoder alone")
       .delimiter(',');
   command.add_option("--q", flags.q,
                      "queries, without a model: \"1 2; 3 4\", JSON, or a file with either");

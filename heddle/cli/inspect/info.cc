@@ -1,5 +1,6 @@
 // heddle info: what a model is made of.
 #include <algorithm>
+#include <map>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -37,17 +38,31 @@ int64_t cache_of_token(const Model& model) {
 struct Sizes {
   std::vector<std::pair<std::string, int64_t>> parts;  // in the order of their first tensors
   int64_t total = 0, matrices = 0;                     // scalars
+  int64_t statistics = 0;  // scalars that are kept beside the parameters, and not trained
   // Bytes: weights as they are computed with, keys and values of one token.
   int64_t weights_f32 = 0, weights_bf16 = 0, cache_f32 = 0, cache_bf16 = 0;
 };
 
+// What each tensor is: a batch norm's mean and variance are no parameters.
+std::map<std::string, nn::ParameterKind> kinds_of_tensors(const nn::Parameters& parameters) {
+  std::map<std::string, nn::ParameterKind> kinds;
+  for (const auto& p : parameters.all()) {
+    for (const nn::Part& part : p->parts()) kinds[part.name] = p->kind();
+  }
+  return kinds;
+}
+
 Sizes measure(const LoadedModel& m) {
   Sizes s;
+  const std::map<std::string, nn::ParameterKind> kinds = kinds_of_tensors(m.parameters);
   if (m.model->as<EncoderDecoder>() != nullptr) {
     s.parts = {{"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
   }
   m.parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
     const int64_t n = shape.elements();
+    const nn::ParameterKind kind = kinds.at(name);
+    if (kind == nn::ParameterKind::buffer) s.statistics += n;
+    if (kind != nn::ParameterKind::trained) return;
     const std::string part = part_of(m, name);
     const auto is_part = [&](const auto& known) { return known.first == part; };
     auto at = std::find_if(s.parts.begin(), s.parts.end(), is_part);
@@ -56,8 +71,9 @@ Sizes measure(const LoadedModel& m) {
     s.total += n;
     if (shape.rank() >= 2) s.matrices += n;
   });
-  s.weights_f32 = 4 * s.total;
-  s.weights_bf16 = 2 * s.matrices + 4 * (s.total - s.matrices);
+  const int64_t all = s.total + s.statistics;
+  s.weights_f32 = 4 * all;
+  s.weights_bf16 = 2 * s.matrices + 4 * (all - s.matrices);
   s.cache_f32 = 4 * cache_of_token(*m.model);
   s.cache_bf16 = 2 * cache_of_token(*m.model);
   return s;
@@ -74,7 +90,9 @@ void print_text(const LoadedModel& m, const Sizes& s) {
   }
   fmt::print("\nparameters\n");
   for (const auto& [part, count] : s.parts) fmt::print("  {:34} {}\n", part, format_count(count));
-  fmt::print("  {:34} {}\n\nmemory\n", "total", format_count(s.total));
+  fmt::print("  {:34} {}\n", "total", format_count(s.total));
+  if (s.statistics > 0) fmt::print("  {:34} {}\n", "statistics", format_count(s.statistics));
+  fmt::print("\nmemory\n");
   fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
              mebibytes(s.weights_bf16));
   if (s.cache_f32 > 0) {
@@ -98,6 +116,7 @@ void print_json(const LoadedModel& m, const Sizes& s) {
   json["config"] = to_json(m.model->config().fields());
   for (const auto& [part, count] : s.parts) json["parameters"][part] = count;
   json["parameters"]["total"] = s.total;
+  if (s.statistics > 0) json["statistics"] = s.statistics;
   json["bytes"]["weights_f32"] = s.weights_f32;
   json["bytes"]["weights_bf16"] = s.weights_bf16;
   json["bytes"]["cache_per_token_f32"] = s.cache_f32;

@@ -38,11 +38,13 @@ const char* group_of(const EvalFlags& flags) {
           flags.model);
     return kPairs;
   }
+  const Head head = head_of(flags.model);
+  check(has_data || !reads_images(head), ErrorKind::usage,
+        "{} reads images; give labelled images as --data DIR", flags.model);
   check(has_data, ErrorKind::usage,
         "{} is no translator; give the text to be predicted, or texts with their classes, as "
         "--data FILE",
         flags.model);
-  const Head head = head_of(flags.model);
   if (reads_images(head)) return kImages;
   return has_labels(head) ? kClasses : kText;
 }
@@ -77,7 +79,11 @@ void run(EvalFlags flags) {
   const std::string group = group_of(flags);
   check_flags(flags, group);
   if (group == kImages) {
-    return head_of(flags.model) == Head::objects ? eval_objects(flags) : eval_images(flags);
+    if (head_of(flags.model) != Head::objects) return eval_images(flags);
+    check(flags.views == 1, ErrorKind::usage,
+          "--views is of models that classify images, and {} finds objects; leave it out",
+          flags.model);
+    return eval_objects(flags);
   }
   if (group != kPairs) take_keys_of_run(flags, group == kClasses);
   if (group == kClasses) return eval_classes(flags);

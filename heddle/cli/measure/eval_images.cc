@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "heddle/base/log.h"
-#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
 #include "heddle/cli/measure/eval.h"
 #include "heddle/data/images.h"
 #include "heddle/infer/answers.h"
@@ -31,6 +31,7 @@ struct ImageReport {
     double sure = 0;
   };
   std::array<Bin, 15> bins;
+  int64_t left_out = 0;  ///< images that could not be read
 
   void add(int32_t truth, std::span<const double> p) {
     const auto answer = static_cast<int32_t>(std::ranges::max_element(p) - p.begin());
@@ -69,6 +70,7 @@ std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags
   json["loss"] = finite_or_null(r.nll / r.count());
   json["calibration_error"] = r.calibration_error();
   json["images"] = r.truths.size();
+  json["left_out"] = r.left_out;
   json["labels"] = labels;
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   return json.dump();
@@ -91,19 +93,22 @@ void eval_images(const EvalFlags& flags) {
   relabel(source, labels);
   ImageReport report(std::ssize(labels));
   std::vector<inspect::AnsweredQuestion> wrong;
+  LeftOutImages left_out("eval");
   Progress progress("eval");
   const auto count = std::ssize(source.entries);
   for (int64_t begin = 0; begin < count; begin += kAtOnce) {
-    std::vector<Image> images(static_cast<size_t>(std::min(kAtOnce, count - begin)));
-    parallel_for(std::ssize(images), [&](int64_t i) {
-      const auto n = static_cast<size_t>(begin + i);
+    std::vector<Image> block(static_cast<size_t>(std::min(kAtOnce, count - begin))), images;
+    const std::vector<size_t> read = left_out.read(std::ssize(block), [&](size_t i) {
+      const size_t n = static_cast<size_t>(begin) + i;
       const DecodedImage image = source.decode(n, source.path(n));
-      images[i] =
+      block[i] =
           reader.processor.fit(ImageView{image.pixels.data(), image.size, source.channels}.rgb());
     });
+    if (read.empty()) continue;
+    for (const size_t i : read) images.push_back(std::move(block[i]));
     const auto all = classify(reader, images, precision, flags.views == 2);
     for (size_t i = 0; i < images.size(); ++i) {
-      const size_t n = static_cast<size_t>(begin) + i;
+      const size_t n = static_cast<size_t>(begin) + read[i];
       const int32_t truth = source.entries[n].label;
       report.add(truth, all[i]);
       const int32_t answer = report.answers.back();
@@ -115,6 +120,8 @@ void eval_images(const EvalFlags& flags) {
     progress.update(static_cast<double>(begin) / static_cast<double>(count),
                     fmt::format("{} of {}", format_count(begin), counted(count, "image")));
   }
+  left_out.report(count);
+  report.left_out = left_out.count();
   const std::string text = as_text(report, std::ssize(labels));
   fmt::print("{}\n", flags.json ? as_json(report, std::ssize(labels), flags) : text);
   if (!has_page) return;

@@ -2,12 +2,11 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
-#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
 #include "heddle/cli/measure/eval.h"
-#include "heddle/data/detection/sources.h"
-#include "heddle/data/image_cache.h"
+#include "heddle/data/detections.h"
 #include "heddle/infer/detect.h"
 #include "heddle/inspect/pages/detection_page.h"
 #include "heddle/train/metrics/average_precision.h"
@@ -19,22 +18,15 @@ constexpr int64_t kAtOnce = 16;
 
 // The images that are judged: those held out, or all.
 DetectionSource images_of(const std::string& path, const std::vector<std::string>& labels) {
-  DetectionSources found = find_detections(path, labels);
+  DetectionSources found = find_detections(path);
   if (!found.val && !found.test) {
     log_info("eval: {} has no images that are held out; all of them are judged", path);
   }
   DetectionSource source = std::move(found.val    ? *found.val
                                      : found.test ? *found.test
                                                   : found.train.value());
-  relabel(source, labels);
+  relabel_for_model(source, labels);
   return source;
-}
-
-// Those that lie in the image, as far as they do.
-std::vector<LabelledBox> boxes_in(std::vector<LabelledBox> boxes, ImageSize size) {
-  for (LabelledBox& one : boxes) one.box = clipped(one.box, size);
-  std::erase_if(boxes, [](const LabelledBox& one) { return one.box.area() <= 0; });
-  return boxes;
 }
 
 class DetectionJudge {
@@ -55,30 +47,38 @@ class DetectionJudge {
       progress.update(static_cast<double>(begin) / static_cast<double>(count),
                       fmt::format("{} of {}", format_count(begin), counted(count, "image")));
     }
+    cleaner_.warn(source_.file);
+    left_out_.report(count);
   }
+  int64_t left_out() const { return left_out_.count(); }
   const std::vector<train::DetectedImage>& judged() const { return judged_; }
   const inspect::DetectionPage& page() const { return page_; }
 
  private:
   void judge(int64_t first, int64_t count) {
     const auto n = static_cast<size_t>(count);
-    std::vector<Image> images(n), fitted(n);
-    std::vector<ImageSize> sizes(n);
-    parallel_for(count, [&](int64_t i) {
-      const auto at = static_cast<size_t>(i), entry = static_cast<size_t>(first + i);
-      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
-      images[at] = ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
-      fitted[at] = reader_.processor.fit(images[at]);
-      sizes[at] = decoded.size;
-    });
-    auto found = detect(reader_, fitted, sizes, precision_);
-    for (size_t i = 0; i < n; ++i) {
+    std::vector<Image> images(n), all_fitted(n), fitted;
+    std::vector<ImageSize> sizes;
+    const std::vector<size_t> read = left_out_.read(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
+      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
+      images[i] = ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
+      all_fitted[i] = reader_.processor.fit(images[i]);
+    });
+    if (read.empty()) return;
+    for (const size_t i : read) {
+      fitted.push_back(std::move(all_fitted[i]));
+      sizes.push_back(images[i].size());
+    }
+    auto found = detect(reader_, fitted, sizes, precision_);
+    for (size_t i = 0; i < read.size(); ++i) {
+      const size_t entry = static_cast<size_t>(first) + read[i];
       if (!flags_.page.empty()) {
-        page_.add(source_.images.entries[entry].name, images[i], sure_boxes(found[i], 0, sizes[i]));
+        page_.add(source_.images.entries[entry].name, images[read[i]],
+                  sure_boxes(found[i], 0, sizes[i]));
       }
-      judged_.push_back(
-          {source_.ids[entry], boxes_in(source_.boxes[entry], sizes[i]), std::move(found[i])});
+      judged_.push_back({source_.ids[entry], cleaner_.clean(source_, entry, sizes[i], sizes[i]),
+                         std::move(found[i])});
     }
   }
 
@@ -86,8 +86,10 @@ class DetectionJudge {
   const ImageReader& reader_;
   Precision precision_;
   DetectionSource source_;
+  BoxCleaner cleaner_;
   std::vector<train::DetectedImage> judged_;
   inspect::DetectionPage page_;
+  LeftOutImages left_out_{"eval"};
 };
 
 int64_t objects_in(std::span<const train::DetectedImage> images) {
@@ -98,17 +100,15 @@ int64_t objects_in(std::span<const train::DetectedImage> images) {
 
 void print_text(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
                 const std::vector<std::string>& labels) {
-  const auto of_sizes = [](double small, double medium, double large) {
-    const auto text = [](double x) {
-      return x < 0 ? std::string("none") : fmt::format("{:.4f}", x);
-    };
+  const auto text = [](double x) { return x < 0 ? std::string("none") : fmt::format("{:.4f}", x); };
+  const auto of_sizes = [&](double small, double medium, double large) {
     return fmt::format("small {}, medium {}, large {}", text(small), text(medium), text(large));
   };
-  fmt::print("mAP {:.4f}, mAP50 {:.4f}, mAP75 {:.4f} ({}, {})\n", s.ap, s.ap50, s.ap75,
+  fmt::print("mAP {}, mAP50 {}, mAP75 {} ({}, {})\n", text(s.ap), text(s.ap50), text(s.ap75),
              counted(std::ssize(images), "image"), counted(objects_in(images), "object"));
   fmt::print("mAP {}\n", of_sizes(s.ap_small, s.ap_medium, s.ap_large));
-  fmt::print("recall of 1 box {:.4f}, of 10 {:.4f}, of 100 {:.4f}; {}\n", s.ar1, s.ar10, s.ar100,
-             of_sizes(s.ar_small, s.ar_medium, s.ar_large));
+  fmt::print("recall of 1 box {}, of 10 {}, of 100 {}; {}\n", text(s.ar1), text(s.ar10),
+             text(s.ar100), of_sizes(s.ar_small, s.ar_medium, s.ar_large));
   for (size_t c = 0; c < labels.size(); ++c) {
     if (s.class_ap[c] < 0) continue;
     fmt::print("{}\tmAP {:.4f}\tmAP50 {:.4f}\n", labels[c], s.class_ap[c], s.class_ap50[c]);
@@ -116,7 +116,7 @@ void print_text(const train::DetectionScores& s, std::span<const train::Detected
 }
 
 Json as_json(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
-             const std::vector<std::string>& labels, const EvalFlags& flags) {
+             const std::vector<std::string>& labels, const EvalFlags& flags, int64_t left_out) {
   Json json = Json::object();
   for (const train::Metric& m : s.metrics()) json[m.name] = m.value;
   for (size_t c = 0; c < labels.size(); ++c) {
@@ -124,6 +124,7 @@ Json as_json(const train::DetectionScores& s, std::span<const train::DetectedIma
         Json::object({{"map", s.class_ap[c]}, {"map_50", s.class_ap50[c]}});
   }
   json["images"] = images.size();
+  json["left_out"] = left_out;
   json["objects"] = objects_in(images);
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   return json;
@@ -140,8 +141,12 @@ void eval_objects(const EvalFlags& flags) {
   const std::vector<std::string>& labels = reader.model().labels();
   const train::DetectionScores scores =
       train::score_detections(evaluation.judged(), std::ssize(labels));
+  if (scores.ap < 0) {
+    log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
+  }
   if (flags.json) {
-    fmt::print("{}\n", as_json(scores, evaluation.judged(), labels, flags).dump());
+    fmt::print("{}\n",
+               as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
   } else {
     print_text(scores, evaluation.judged(), labels);
   }

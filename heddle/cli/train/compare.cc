@@ -31,11 +31,21 @@ std::vector<std::string> names_of(const std::vector<RunHistory>& runs) {
   return inspect::short_names(paths);
 }
 
+// "images/s"
+std::string unit_of_speed(const std::vector<RunHistory>& runs) {
+  std::vector<std::string> units;
+  for (const RunHistory& run : runs) {
+    const std::string counted = run.config.task_config->facts().counted;
+    if (std::ranges::count(units, counted) == 0) units.push_back(counted);
+  }
+  return fmt::format("{}/s", fmt::join(units, " or "));
+}
+
 // A row a run: how good its best model was.
 std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& runs) {
   const std::vector<std::string> names = names_of(runs);
   std::vector<std::vector<std::string>> rows = {
-      {"run", "updates", "time", "tokens/s", "best", "at update", "val. loss"}};
+      {"run", "updates", "time", unit_of_speed(runs), "best", "at update", "val. loss"}};
   std::vector<std::string> metrics;
   for (const RunHistory& run : runs) {
     if (run.best() == nullptr) continue;

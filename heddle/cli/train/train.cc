@@ -402,10 +402,12 @@ void add_train(Subcommand& app) {
   command.add_option("--preset", flags.preset,
                      fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
   command.add_option("--data", flags.run.paths.data,
-                     "translation: folder with {train,val}.{source,target}; else a file of text "
-                     "or a folder of them");
-  command.add_option("--val-data", flags.run.paths.val_data,
-                     "file that is held out; without it val.* beside train.*, or a share");
+                     "translation: folder with {train,val}.{source,target}; images: a folder for "
+                     "each class, MNIST's or CIFAR's files, with boxes COCO's or VOC's; else a "
+                     "file of text or a folder of them");
+  command.add_option(
+      "--val-data", flags.run.paths.val_data,
+      "file or folder that is held out; without it val.* beside train.*, or a share");
   command.add_option("-o,--out", flags.run.out, "folder of the run").required();
   command.add_option("--from", flags.run.paths.from,
                      "model to begin with: a folder, or a run; a head that it lacks is new");

@@ -112,7 +112,8 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page) {
   const ImageReader reader = load_image_reader(flags.text.model);
   const std::vector<std::string>& labels = reader.model().labels();
   inspect::ClassPage page(flags.text.model, labels, class_scale(reader.model()), flags.top);
-  for_images({flags.images, flags.text.lines.skip_bad, flags.text.json}, reader.processor,
+  for_images({"classify", flags.images, flags.text.lines.skip_bad, flags.text.json},
+             reader.processor,
              [&](std::span<const Image> images, std::span<const std::string> paths) {
                const auto all = classify(reader, images, precision);
                for (size_t i = 0; i < paths.size(); ++i) {
@@ -129,6 +130,7 @@ void run(const Flags& flags) {
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   if (!flags.images.empty()) return run_images(flags, precision, has_page);
+  check_reads_texts(flags.text.model);
   const LoadedModel model = load_text_model(flags.text.model);
   if (model.model->heads().token_classes) return run_words(flags, model, precision);
   inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
@@ -159,7 +161,7 @@ void add_classify(Subcommand& app) {
       "Classes of images or texts with their probabilities, the likeliest first; of a tagger each "
       "word and its class",
       run);
-  add_text_flags(command, flags.text);
+  add_text_flags(command, flags.text, AnswersOf::lines_or_images);
   command.add_option("image", flags.images, "JPEG or PNG files, of a model that reads images");
   flags.has_top =
       command.add_setting("--top", flags.top, "classes printed of each text; --json gives all");

@@ -58,7 +58,7 @@ void run(const Flags& flags) {
   const ImageReader reader = load_detector(flags.model);
   const std::vector<std::string>& labels = reader.model().labels();
   inspect::DetectionPage page(flags.model, labels, flags.threshold);
-  for_read_images({flags.images, flags.lines.skip_bad, flags.json},
+  for_read_images({"detect", flags.images, flags.lines.skip_bad, flags.json},
                   [&](std::span<const Image> images, std::span<const std::string> paths) {
                     std::vector<Image> fitted;
                     std::vector<ImageSize> sizes;
@@ -88,7 +88,7 @@ void add_detect(Subcommand& app) {
   command.add_setting("--threshold", flags.threshold, "least score of an object");
   command.add_flag("--json", flags.json, "a line of JSON an image");
   add_page_flag(command, flags.page, "also write a page with boxes over the images");
-  add_skip_flag(command, flags.lines);
+  add_skip_flag(command, flags.lines, true, AnswersOf::images);
   add_compute_flags(command, flags.compute);
 }
 

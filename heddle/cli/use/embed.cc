@@ -1,6 +1,8 @@
 // heddle embed: a line or an image in, a vector out.
 #include "heddle/infer/embed.h"
 
+#include <algorithm>
+
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -33,9 +35,13 @@ void apply(const Flags& flags, SentenceEncoder& encoder) {
   encoder.text.max_length = flags.max_length;
 }
 
-void print_vector(const std::vector<float>& x, bool is_json) {
+// image: the file, of vectors of images
+void print_vector(const std::vector<float>& x, bool is_json, const std::string& image = "") {
   if (!is_json) return print_result(fmt::format("{}", fmt::join(x, " ")));
-  print_result(Json::object({{"embedding", x}}).dump());
+  Json line = Json::object();
+  if (!image.empty()) line["image"] = image;
+  line["embedding"] = x;
+  print_result(line.dump());
 }
 
 void run_images(const Flags& flags, const Precision& precision, bool has_page) {
@@ -47,12 +53,14 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page) {
   EmbedOptions options;
   options.pooling = {has_class_token ? Pooling::cls : Pooling::mean};
   apply(flags, options);
+  check(has_class_token || std::ranges::count(options.pooling, Pooling::cls) == 0, ErrorKind::usage,
+        "--pooling cls: {} has no class token; take --pooling mean", flags.text.model);
   inspect::SimilarityPage page(flags.text.model);
-  for_images({flags.images, flags.text.lines.skip_bad, flags.text.json}, reader.processor,
+  for_images({"embed", flags.images, flags.text.lines.skip_bad, flags.text.json}, reader.processor,
              [&](std::span<const Image> images, std::span<const std::string> paths) {
                const auto all = embed(reader, images, options, precision);
                for (size_t i = 0; i < paths.size(); ++i) {
-                 print_vector(all[i], flags.text.json);
+                 print_vector(all[i], flags.text.json, paths[i]);
                  if (has_page) page.add(paths[i], all[i]);
                }
              });
@@ -64,6 +72,7 @@ void run(const Flags& flags) {
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   if (!flags.images.empty()) return run_images(flags, precision, has_page);
+  check_reads_texts(flags.text.model);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
   inspect::SimilarityPage page(flags.text.model);
@@ -86,12 +95,13 @@ void add_embed(Subcommand& app) {
                              "Vectors of sentences or images: a line or a file in, a vector out, "
                              "as the model's sentence-transformers files say",
                              run);
-  add_text_flags(command, flags.text);
+  add_text_flags(command, flags.text, AnswersOf::lines_or_images);
   command.add_option("image", flags.images, "JPEG or PNG files, of a model that reads images");
   command.add_option(
       "--pooling", flags.pooling,
       "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
-      "are laid end to end (else as the files say, or mean; of images cls, the class token)");
+      "are laid end to end (else as the files say, or mean; of images cls, the class token, where "
+      "the model has one, else mean)");
   Option yes = command.add_flag("--normalize", flags.normalize, "vectors of length 1");
   command.add_flag("--no-normalize", flags.no_normalize, "vectors as they are pooled")
       .excludes(yes);

@@ -72,18 +72,27 @@ int32_t label_of(const BoxLine& row) {
   return static_cast<int32_t>(label);
 }
 
+// Those of classes.txt, else those given; empty if there are neither.
 std::vector<std::string> read_names(const std::string& folder,
                                     const std::vector<std::string>& given, int32_t last_label) {
-  std::vector<std::string> names = given;
   const std::string file = join_path(folder, "classes.txt");
   const bool has_file = path_exists(file);
-  if (names.empty() && has_file) names = read_lines(file, "the names of the classes");
-  if (names.empty()) {
-    for (int32_t i = 0; i <= last_label; ++i) names.push_back(std::to_string(i));
-  }
-  check(std::ssize(names) > last_label, given.empty() ? ErrorKind::data : ErrorKind::usage,
+  const std::vector<std::string> names =
+      has_file ? read_lines(file, "the names of the classes") : given;
+  check(given.empty() || names == given, ErrorKind::usage,
+        "{}: the classes are {}, in `class_names` they are {}; they must be the same, or "
+        "`class_names` left out",
+        file, fmt::join(names, ", "), fmt::join(given, ", "));
+  check(names.empty() || std::ssize(names) > last_label,
+        has_file ? ErrorKind::data : ErrorKind::usage,
         "{}: there are boxes of class {}, and names of {} classes{}", folder, last_label,
-        names.size(), given.empty() ? "" : " in `class_names`");
+        names.size(), has_file ? "" : " in `class_names`");
+  return names;
+}
+
+std::vector<std::string> numbers_to(int32_t last_label) {
+  std::vector<std::string> names;
+  for (int32_t i = 0; i <= last_label; ++i) names.push_back(std::to_string(i));
   return names;
 }
 
@@ -185,12 +194,15 @@ DetectionSources read_box_table(const std::string& folder,
   const ImagePlace place = ImagePlace::find(folder);
   const Places places = add_images(folder, place, parts);
   const int32_t last_label = add_boxes(folder, places, parts);
-  const std::vector<std::string> names = read_names(folder, class_names, last_label);
+  std::vector<std::string> names = read_names(folder, class_names, last_label);
+  const bool is_numbered = names.empty();
+  if (is_numbered) names = numbers_to(last_label);
   DetectionSources found;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].ids.empty()) continue;
     place.finish(parts[i]);
     parts[i].classes = names;
+    parts[i].is_numbered = is_numbered;
     for (size_t c = 0; c < names.size(); ++c) {
       parts[i].category_ids.push_back(static_cast<int64_t>(c) + 1);
     }

@@ -2,6 +2,7 @@
 // Source: Lin et al. 2014, "Microsoft COCO", and cocodataset.org, data format.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "heddle/base/error.h"
@@ -23,17 +24,15 @@ void add_id(Numbers& ids, int64_t id, const std::string& where) {
 // Sorted by their ids, whatever order the file has.
 void read_categories(const Json& json, DetectionSource& source, Numbers& numbers) {
   std::map<int64_t, std::string> names;
+  std::set<std::string> seen;
   const std::string where = source.file + ": categories";
   for (const Json& category : json.at("categories", source.file).as_array(where)) {
     const int64_t id = category.get_int("id", where);
     const std::string& name = category.get_string("name", where);
     check(names.emplace(id, name).second, ErrorKind::data, "{}: the id {} stands there twice",
           where, id);
-    check(std::ranges::find(source.classes, name) == source.classes.end(), ErrorKind::data,
-          "{}: two have the name '{}'", where, name);
-    source.classes.push_back(name);
+    check(seen.insert(name).second, ErrorKind::data, "{}: two have the name '{}'", where, name);
   }
-  source.classes.clear();
   for (const auto& [id, name] : names) {
     numbers.emplace(id, numbers.size());
     source.category_ids.push_back(id);

@@ -124,6 +124,17 @@ void relabel(DetectionSource& source, const std::vector<std::string>& classes) {
   source.category_ids = std::move(ids);
 }
 
+void relabel_for_model(DetectionSource& source, const std::vector<std::string>& labels) {
+  if (source.is_numbered) {
+    check(source.classes.size() <= labels.size(), ErrorKind::data,
+          "{}: its boxes are of {} classes from 0; the model has {}", source.file,
+          source.classes.size(), labels.size());
+    std::ranges::copy_n(labels.begin(), std::ssize(source.classes), source.classes.begin());
+    source.is_numbered = false;
+  }
+  relabel(source, labels);
+}
+
 void check_corners(const Box& box, const std::string& where) {
   for (const double v : {box.x0, box.y0, box.x1, box.y1}) {
     check(std::abs(v) <= kFarthestCorner, ErrorKind::data,

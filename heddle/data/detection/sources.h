@@ -15,6 +15,7 @@ struct DetectionSource {
   ImageSource images;                           ///< its labels say nothing
   std::string file;                             ///< that has the boxes, or their folder
   std::vector<std::string> classes;             ///< names
+  bool is_numbered = false;                     ///< nobody named them: "0", "1", ..
   std::vector<int64_t> category_ids;            ///< of each class
   std::vector<std::vector<LabelledBox>> boxes;  ///< of each image
   std::vector<int64_t> ids;                     ///< of each image
@@ -39,12 +40,12 @@ struct DetectionSources {
 ///   by name. Corners are taken as points between pixels. `difficult` objects are like others.
 /// - A table: a folder with boxes.tsv (split, image, class from 0, xmin, ymin, xmax, ymax),
 ///   images.tsv (split, image) with the order of images, among them those without boxes, and the
-///   image files in images/ or images.tar, which is read where it lies; classes.txt or
-///   `class_names` have the names of classes, else these are numbers.
+///   image files in images/ or images.tar, which is read where it lies; classes.txt has the names
+///   of classes, where it is missing `class_names` do, else these are numbers.
 /// Errors: data, naming file and place, for a path of another kind, an id that stands twice, a box
 /// of an unknown image or class, a number that is none or absurd, a text that is not UTF-8, a part
-/// that is twice there; usage for class_names of another count. An image that is missing is
-/// reported when it is decoded.
+/// that is twice there; usage for class_names of too few classes, or others than classes.txt has.
+/// An image that is missing is reported when it is decoded.
 DetectionSources find_detections(const std::string& path,
                                  const std::vector<std::string>& class_names = {});
 
@@ -52,6 +53,10 @@ DetectionSources find_detections(const std::string& path,
 /// source does not have has the category id 0. Errors: data for a class of a box that is not among
 /// them.
 void relabel(DetectionSource& source, const std::vector<std::string>& classes);
+
+/// The same for the labels of a model: where nobody named the source's classes, their numbers are
+/// those of the model's. Errors: data as well for a number beyond them.
+void relabel_for_model(DetectionSource& source, const std::vector<std::string>& labels);
 
 // The readers of each kind. A part without images is none.
 

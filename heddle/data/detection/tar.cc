@@ -1,6 +1,7 @@
 // Headers of 512 bytes, each before its file, whose bytes are filled up to 512.
 #include "heddle/data/detection/tar.h"
 
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -48,12 +49,33 @@ int64_t sum_of(std::string_view header) {
   return sum;
 }
 
+std::string without_dot(std::string name) { return name.starts_with("./") ? name.substr(2) : name; }
+
+// The name in the records "LENGTH KEY=VALUE\n" of pax, before a file's header; empty if it has
+// none.
+std::string name_in(std::string_view records, const std::string& archive) {
+  std::string name;
+  while (!records.empty()) {
+    size_t length = 0;
+    const char* const begin = records.data();
+    const auto [stop, fault] = std::from_chars(begin, begin + records.size(), length);
+    const auto key = static_cast<size_t>(stop - begin) + 1;  // behind the space
+    check(fault == std::errc() && key < length && length <= records.size() &&
+              records[key - 1] == ' ' && records[length - 1] == '\n',
+          ErrorKind::data, "{}: damaged: what pax says of a file has no records of its form",
+          archive);
+    const std::string_view record = records.substr(key, length - key - 1);
+    if (record.starts_with("path=")) name = record.substr(5);
+    records.remove_prefix(length);
+  }
+  return name;
+}
+
 std::string name_of(std::string_view header) {
   const bool has_prefix = text_of(header, kMagicWord) == "ustar" && header[kMagicWord.at + 5] == 0;
   const std::string_view prefix = has_prefix ? text_of(header, kPrefix) : "";
   std::string name(text_of(header, kName));
-  if (!prefix.empty()) name = std::string(prefix) + "/" + name;
-  return name.starts_with("./") ? name.substr(2) : name;
+  return prefix.empty() ? name : std::string(prefix) + "/" + name;
 }
 
 }  // namespace
@@ -77,11 +99,15 @@ TarFile TarFile::open(const std::string& path) {
     if (type == 'L') {  // GNU's: the next file's name
       long_name = text.substr(at, length);
       long_name = long_name.c_str();  // up to the first zero
+    } else if (type == 'x') {         // pax's: of the next file, too
+      std::string name = name_in(text.substr(at, length), path);
+      if (!name.empty()) long_name = std::move(name);
     } else {
       if (type == '0' || type == '\0') {
-        tar.members[long_name.empty() ? name_of(header) : long_name] = bytes.subspan(at, length);
+        const std::string name = long_name.empty() ? name_of(header) : long_name;
+        tar.members[without_dot(name)] = bytes.subspan(at, length);
       }
-      if (type != 'x') long_name.clear();
+      long_name.clear();
     }
     at += std::min((length + kBlock - 1) / kBlock * kBlock, text.size() - at);
   }

@@ -15,8 +15,8 @@ struct TarFile {
   std::shared_ptr<const MappedFile> file;
   std::map<std::string, std::span<const std::byte>> members;  ///< plain files, by their names
 
-  /// Reads the headers. Of longer names than POSIX's ustar format has only those of GNU are read.
-  /// Errors: data for an archive that is cut short or damaged.    Source: POSIX.1-2017, pax.
+  /// Reads the headers. Longer names than POSIX's ustar format has are read as GNU or pax have
+  /// them. Errors: data for an archive that is cut short or damaged.    Source: POSIX.1-2017, pax.
   static TarFile open(const std::string& path);
 };
 

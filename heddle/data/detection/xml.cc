@@ -38,11 +38,12 @@ class XmlReader {
   }
 
  private:
-  int64_t line() const {
-    const auto end = text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size()));
-    return 1 + std::count(text_.begin(), end, '\n');
+  // Counts on from where it stood at last.
+  int64_t line() {
+    for (; counted_ < std::min(at_, text_.size()); ++counted_) line_ += text_[counted_] == '\n';
+    return line_;
   }
-  void need(bool holds, std::string_view what) const {
+  void need(bool holds, std::string_view what) {
     if (!holds) fail(ErrorKind::data, "{}: line {}: this is no XML: {}", path_, line(), what);
   }
   bool sees(std::string_view what) const { return text_.substr(at_).starts_with(what); }
@@ -95,7 +96,7 @@ class XmlReader {
     }
   }
 
-  char32_t character(std::string_view code) const {
+  char32_t character(std::string_view code) {
     const bool is_hex = code.starts_with('x');
     code.remove_prefix(is_hex ? 1 : 0);
     uint32_t value = 0;
@@ -148,7 +149,8 @@ class XmlReader {
 
   std::string_view text_;
   const std::string& path_;
-  size_t at_ = 0;
+  size_t at_ = 0, counted_ = 0;
+  int64_t line_ = 1;
 };
 
 }  // namespace

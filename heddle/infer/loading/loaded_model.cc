@@ -121,7 +121,7 @@ void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::
   using Reads = LoadOptions::Reads;
   check(reads == Reads::anything || !folder.family->reads_images(), ErrorKind::data,
         "{}: this {} reads images, and a model that reads texts is needed here; heddle classify, "
-        "embed, eval, forward, attention and explain take images",
+        "detect, embed, eval, forward, attention and explain take images",
         path, folder.family->type);
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,

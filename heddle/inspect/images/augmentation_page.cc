@@ -64,7 +64,11 @@ class Sections {
 
   Json combined() const {
     std::string settings;
-    for (const FieldDifference& d : diff_fields(Augmentation(), view_.how)) {
+    Augmentation how = view_.how;  // mixing takes two images, and has sections of its own
+    const Augmentation none;
+    how.mixup_alpha = none.mixup_alpha, how.cutmix_alpha = none.cutmix_alpha;
+    how.mix_probability = none.mix_probability;
+    for (const FieldDifference& d : diff_fields(none, how)) {
       settings += fmt::format("{}{} {}", settings.empty() ? "" : ", ", d.key, d.second);
     }
     return section("All settings together",

@@ -88,7 +88,8 @@ class HeadGatherer {
   HeadGatherer(const ImageSubject& subject, ImageHead& head)
       : grid_(subject.grids()[subject.calls()[head.call].queries]), head_(head) {
     const ImageCall& call = subject.calls()[head.call];
-    has_distance_ = call.queries == call.keys;
+    has_distance_ = call.queries == call.keys && grid_.size.height > 0;
+    if (has_distance_) head_.distance = 0;
     for (const AttentionWindow& w : windows_of(subject, call)) rows_ += std::ssize(w.queries);
   }
 
@@ -118,7 +119,7 @@ class HeadGatherer {
     head_.entropy += entropy / static_cast<double>(rows_);
     if (share == 0) return;
     const int64_t cells = grid_.size.height * grid_.size.width;
-    head_.distance += distance / share / static_cast<double>(cells);
+    *head_.distance += distance / share / static_cast<double>(cells);
   }
 
   void add_largest(const float* w, int64_t keys) {

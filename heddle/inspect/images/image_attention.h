@@ -31,8 +31,8 @@ struct ImageHead {
   std::vector<int64_t> columns = {};  ///< in their window, of the rows that are not whole
   double entropy = 0;                 ///< mean over the rows of -sum w ln w, nats
   /// Mean over the rows of cells of sum w * distance, as wide as a cell is, over keys that are
-  /// cells, by their share.
-  double distance = 0;
+  /// cells, by their share. Nothing where queries and keys are not the same cells.
+  std::optional<double> distance = {};
   std::optional<double> importance;  ///< ImageSubject::change() when its output is zero
 };
 

@@ -48,8 +48,8 @@ Json head_json(const ImageSubject& subject, const ImageHead& head) {
                             {"title", call.title},
                             {"layer", call.layer},
                             {"head", head.head},
-                            {"entropy", six_digits(head.entropy)},
-                            {"distance", six_digits(head.distance)}});
+                            {"entropy", six_digits(head.entropy)}});
+  json["distance"] = head.distance ? Json(six_digits(*head.distance)) : Json();
   json["importance"] = head.importance ? Json(six_digits(*head.importance)) : Json();
   return json;
 }
@@ -163,9 +163,9 @@ std::string image_heads_table(const ImageSubject& subject, const ImageMaps& maps
                            [&](size_t i) { return maps.heads[i].importance.value_or(0); });
   for (size_t k = 0; k < std::min(most, order.size()); ++k) {
     const ImageHead& head = maps.heads[order[k]];
-    table += fmt::format("{:<25}  {:>8.3f}  {:>9.2f}  {:>10}\n",
+    table += fmt::format("{:<25}  {:>8.3f}  {:>9}  {:>10}\n",
                          fmt::format("{}, head {}", subject.calls()[head.call].title, head.head),
-                         head.entropy, head.distance,
+                         head.entropy, head.distance ? fmt::format("{:.2f}", *head.distance) : "-",
                          head.importance ? fmt::format("{:+.4f}", *head.importance) : "-");
   }
   if (most < order.size()) table += fmt::format("... and {} more\n", order.size() - most);

@@ -167,14 +167,16 @@ void StateFolder::note_seconds(double seconds) const {
   close(fd);
 }
 
-std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimizer& optimizer,
-                                             NamedTensors* carried) {
+std::optional<Progression> StateFolder::load(
+    nn::Parameters& parameters, Optimizer& optimizer, NamedTensors* carried,
+    const std::function<void(const Progression&)>& accept) {
   manifest_ = load_manifest(folder_);
   if (!manifest_) return std::nullopt;
   const std::string path = join_path(folder_, kManifestName);
   Progression p = progression_of(manifest_->content, path);
   const Json* window = manifest_->content.find("window");
   if (window != nullptr) p.window = window_from_json(*window, path);
+  if (accept) accept(p);
   const auto file = SafetensorsFile::open(join_path(folder_, snapshot_name(p.update)));
   auto& all = parameters.all();
   for (size_t i = 0; i < all.size(); ++i) {

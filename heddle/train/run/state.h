@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -91,9 +92,11 @@ class StateFolder {
   explicit StateFolder(std::string folder);
 
   /// Reads the last committed state into parameters and optimizer, and what the task carried if it
-  /// is asked for. Nothing if there is none. Errors: data if files are altered, naming them.
+  /// is asked for. Nothing if there is none. `accept` sees the progression before any tensor is
+  /// read, and throws where the run must not go on. Errors: data if files are altered, naming them.
   std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer,
-                                  NamedTensors* carried = nullptr);
+                                  NamedTensors* carried = nullptr,
+                                  const std::function<void(const Progression&)>& accept = {});
   /// The progression alone of a state folder, without weights and lock: for a run that is finished.
   static std::optional<Progression> peek(const std::string& folder);
   /// Its fields that the manifest has, no file being looked at. Nothing if none was committed, or

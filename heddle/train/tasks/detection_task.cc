@@ -5,6 +5,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
@@ -182,6 +183,7 @@ class DetectionTask final : public ModelTask {
     stack.hub().head = Head::objects;
     stack.hub().labels = images_.train.classes;
     begin_model();
+    check_channels();
     const std::string prepared = processor_.to_json().dump();
     const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
     set_keys(images_.train.key + as, images_.val.key + as);
@@ -229,7 +231,7 @@ class DetectionTask final : public ModelTask {
       std::ranges::move(judged.found, std::back_inserter(found));
     }
     const DetectionScores scores = score_detections(found, std::ssize(images_.val.classes));
-    examine(sums);
+    examine(sums, run.dropout.update);
     ValidationScore score{.loss = sums.loss(facts().loss), .metrics = scores.metrics()};
     score.metrics.resize(2);  // over all IoU, and of 0.5
     score.metrics.push_back({"class_accuracy", 1 - sums.class_error()});
@@ -285,10 +287,10 @@ class DetectionTask final : public ModelTask {
       log_warning(
           "an image has {} objects, and the model {} queries: it can never "
           "find more than these "
-          "({:.1f} % of the objects are too many); give `num_queries` {}",
+          "({:.1f} % of the objects are too many); give {} {}",
           counts.most, facts().queries,
           100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
-          counts.most + counts.most / 2);
+          field_name("num_queries"), counts.most + counts.most / 2);
     }
     floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
                               facts().loss.eos_coefficient);
@@ -372,11 +374,11 @@ class DetectionTask final : public ModelTask {
     const std::vector<Matches> matches = match_objects(seen, 1, queries, objects, facts().loss);
     auto found = scored_boxes(seen, queries, sizes, run_);
     for (size_t i = 0; i < n; ++i) judged[i].found = std::move(found[i]);
-    return {judge(seen, 0, queries, objects, matches[0], facts().loss), std::move(judged)};
+    return {judge(seen, 0, queries, objects, matches[0], facts().loss, true), std::move(judged)};
   }
 
-  // What goes wrong with detectors that learn nothing.
-  void examine(const SetLossSums& s) const {
+  // What goes wrong with detectors that learn nothing. Before the rate is at its peak, it may.
+  void examine(const SetLossSums& s, uint64_t update) const {
     const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
     log_info(
         "class loss {:.4f} (that of a blind model {:.4f}), distance "
@@ -386,12 +388,15 @@ class DetectionTask final : public ModelTask {
         "boxes",
         s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
         100 * overlap);
-    if (overlap > 0.8 && facts().queries > 1) {
-      log_warning(
-          "the queries see one and the same box: lower the learning "
-          "rate, or begin with queries "
-          "further apart (`init_std` 1)");
-    }
+    if (overlap <= 0.8 || facts().queries < 2) return;
+    if (update <= static_cast<uint64_t>(config_.warmup_updates)) return;
+    const Json fields = to_json(config_.stack.fields());
+    const Json* apart = fields.find("init_std");
+    log_warning(
+        "the queries see one and the same box: lower the learning rate{}",
+        apart != nullptr && apart->as_double() < 1
+            ? fmt::format(", or begin with queries further apart ({} 1)", field_name("init_std"))
+            : "");
   }
 
   ObjectSplit images_;

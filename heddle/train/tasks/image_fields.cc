@@ -1,7 +1,30 @@
 // Defaults of the task image_classification, and what of its fields does not fit together.
 #include "heddle/train/tasks/image_fields.h"
 
+#include <utility>
+
+#include "heddle/base/names.h"
+
 namespace heddle::train {
+
+void check_squares(const StackConfig& stack, int64_t edge) {
+  const Json fields = to_json(stack.fields());
+  const Json* width = fields.find("image_width");
+  check(width == nullptr || width->is_null(), ErrorKind::usage,
+        "train: training is on squares; leave `image_width`, and give `image_edge`");
+  const int64_t size = stack.integer({"image_size"});
+  check(size == edge || size == StackConfig(stack.type()).integer({"image_size"}), ErrorKind::usage,
+        "train: `image_size` is {}, and images are trained at {} x {} pixels; leave it, and give "
+        "`image_edge` {}",
+        size, edge, edge, size);
+}
+
+void check_patches(int64_t edge, const ImageSize& image) {
+  check(edge <= 0 || (image.height % edge == 0 && image.width % edge == 0), ErrorKind::usage,
+        "patches of {} x {} do not fill images of {} x {}: the model would not see the rest; give "
+        "another `patch_size` or `image_edge`",
+        edge, edge, image.height, image.width);
+}
 
 // DeiT's optimisation (Touvron et al. 2021), for batches of 128.
 void ImageFields::suit(TrainConfig& config) {
@@ -48,6 +71,16 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
   check(teacher_feature_weight == 0 || !paths.teacher.empty(), ErrorKind::usage,
         "train: `teacher_feature_weight` {}, and nobody teaches; give `teacher`",
         teacher_feature_weight);
+  const TaskConfig untold(config.task);
+  const auto& defaults = untold.as<ImageFields>();
+  for (const auto& [key, is_told] :
+       {std::pair{"teaching", teaching != defaults.teaching},
+        std::pair{"teacher_weight", teacher_weight != defaults.teacher_weight},
+        std::pair{"teacher_temperature", teacher_temperature != defaults.teacher_temperature}}) {
+    check(!is_told || !paths.teacher.empty(), ErrorKind::usage,
+          "train: {} says how to follow a teacher, and nobody teaches; give `teacher`",
+          field_name(key));
+  }
   check(paths.teacher.empty() || path_exists(paths.teacher), ErrorKind::data,
         "{}: there is no such folder; a teacher is a model, or a training run", paths.teacher);
   const bool has_others = !paths.unlabelled.empty() || (label_share < 1 && !paths.teacher.empty());
@@ -55,6 +88,13 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
         "train: `labelled_in_batch` {}, but all images have labels; give `unlabelled` or "
         "`label_share`, with `teacher`",
         labelled_in_batch);
+  if (!paths.from.empty() || image_edge == 0) return;
+  // Before any image is read, what is known of the model.
+  check_squares(config.stack, image_edge);
+  StackConfig stack = config.stack;
+  check_patches(stack.integer({"patch_size"}), {image_edge, image_edge});
+  stack.set("image_size", image_edge);
+  stack.config().check("config");
 }
 
 }  // namespace heddle::train

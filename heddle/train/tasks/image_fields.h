@@ -4,10 +4,18 @@
 #include <string>
 
 #include "heddle/base/files/files.h"
+#include "heddle/tensor/image_size.h"
 #include "heddle/train/config.h"
 #include "heddle/vision/augment.h"
 
 namespace heddle::train {
+
+/// Errors: usage if a config that nothing is begun from asks for images other than of `edge` x
+/// `edge` pixels, which are trained on.
+void check_squares(const StackConfig& stack, int64_t edge);
+/// Errors: usage if patches of `edge` x `edge` pixels leave some of an image over; 0 or less: the
+/// model has no patches.
+void check_patches(int64_t edge, const ImageSize& image);
 
 struct ImageFields : TaskFields {
   int64_t image_edge = 0, batch_size = 128, cache_edge = 0, labelled_in_batch = 0;

@@ -104,6 +104,7 @@ class ImageTask final : public ModelTask {
     StackConfig& stack = config_.stack;
     if (paths.from.empty()) {
       set_edge(fields().image_edge > 0 ? fields().image_edge : edge_of_images());
+      check_squares(stack, processor_.size.height);
       processor_.do_normalize = true;
       measure(images_.train, processor_);
       stack.set("image_size", processor_.size.height);
@@ -114,11 +115,14 @@ class ImageTask final : public ModelTask {
     }
     check(target().height > 0 && target().width > 0, ErrorKind::usage,
           "{} takes images of any size, and training wants one; give `image_edge`", paths.from);
-    check_patches(stack.integer({"patch_size"}));
+    check_patches(stack.integer({"patch_size"}), target());
     if (!paths.teacher.empty()) teacher_.emplace(paths.teacher, images_.train.labels());
     set_head();
     stack.hub().labels = images_.train.labels();
     begin_model();
+    check_channels();
+    // Fails where the model takes no images of that size.
+    static_cast<void>(model().need<ImageModel>("train").grid(target()));
     begin_imitation();
     begin_plan();
     const std::string prepared = processor_.to_json().dump();
@@ -147,7 +151,7 @@ class ImageTask final : public ModelTask {
                          .smoothing = static_cast<float>(fields().label_smoothing),
                          .teacher_weight = fields().teacher_weight,
                          .temperature = fields().teacher_temperature,
-                         .is_divergence = is_soft()};
+                         .is_divergence = teacher_ && is_soft()};
     std::vector<Image> crops(samples.size());
     Mixing mixing;
     {
@@ -233,20 +237,13 @@ class ImageTask final : public ModelTask {
   int64_t edge_of_images() const {
     const ImageSize first = images_.train.image(0).size;
     bool is_square = first.height == first.width;
-    for (int64_t i = 0; i < images_.train.size() && is_square; ++i) {
+    for (int64_t i = 0; i < images_.train.labelled() && is_square; ++i) {
       is_square = images_.train.image(i).size == first;
     }
     check(is_square, ErrorKind::usage,
           "the images of {} are not equal squares; say by `image_edge` what they are resized to",
           paths_.data);
     return first.height;
-  }
-  void check_patches(int64_t edge) const {
-    check(
-        edge <= 0 || (target().height % edge == 0 && target().width % edge == 0), ErrorKind::usage,
-        "patches of {} x {} do not fill images of {} x {}: the model would not see the rest; give "
-        "another `patch_size` or `image_edge`",
-        edge, edge, target().height, target().width);
   }
   // A model that may have a head for the teacher has it where there is one, and keeps what it has.
   void set_head() {

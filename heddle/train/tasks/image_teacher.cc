@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 
@@ -56,9 +57,9 @@ void ImageTeacher::keep(const std::string& folder, const std::string& about, int
   const int64_t bytes = rows * KeptRows::row_bytes(std::ssize(columns_));
   if (bytes > kMostBytes) {
     log_info(
-        "what the teacher says of each view would take {:.1f} GiB and is not kept; take fewer "
-        "`teacher_views` to save time",
-        static_cast<double>(bytes) / (1 << 30));
+        "what the teacher says of each view would take {:.1f} GiB and is not kept; take fewer by "
+        "{} to save time",
+        static_cast<double>(bytes) / (1 << 30), field_name("teacher_views"));
     return;
   }
   kept_.emplace(join_path(folder, name), std::ssize(columns_));

@@ -107,7 +107,8 @@ double mean_overlap(const ImageQueries& seen) {
 }
 
 SetLossSums judge_image(const ImageQueries& seen, std::span<const ObjectTarget> objects,
-                        std::span<const int64_t> matches, const SetLossWeights& w) {
+                        std::span<const int64_t> matches, const SetLossWeights& w,
+                        bool with_overlap) {
   std::vector<int32_t> object_of(static_cast<size_t>(seen.queries), -1);
   for (size_t o = 0; o < matches.size(); ++o) {
     if (matches[o] >= 0) object_of[static_cast<size_t>(matches[o])] = static_cast<int32_t>(o);
@@ -127,7 +128,7 @@ SetLossSums judge_image(const ImageQueries& seen, std::span<const ObjectTarget> 
     sums.distance += seen.distance(q, object);
     sums.giou += 1 - generalized_iou(seen.box(q), ImageQueries::box_at(object.box.data()));
   }
-  sums.overlap = mean_overlap(seen);
+  if (with_overlap) sums.overlap = mean_overlap(seen);
   return sums;
 }
 
@@ -157,13 +158,13 @@ std::vector<Matches> match_objects(const ObjectPredictions& seen, int64_t layers
 
 SetLossSums judge(const ObjectPredictions& seen, int64_t layer, int64_t queries,
                   const BatchObjects& objects, const Matches& matches,
-                  const SetLossWeights& weights) {
+                  const SetLossWeights& weights, bool with_overlap) {
   SetLossSums sums;
   const int64_t images = std::ssize(objects);
   for (int64_t i = 0; i < images; ++i) {
     const auto n = static_cast<size_t>(i);
-    sums +=
-        judge_image(ImageQueries(seen, layer, images, i, queries), objects[n], matches[n], weights);
+    sums += judge_image(ImageQueries(seen, layer, images, i, queries), objects[n], matches[n],
+                        weights, with_overlap);
   }
   return sums;
 }

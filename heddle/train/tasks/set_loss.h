@@ -55,10 +55,10 @@ using Matches = std::vector<std::vector<int64_t>>;
 std::vector<Matches> match_objects(const ObjectPredictions& seen, int64_t layers, int64_t queries,
                                    const BatchObjects& objects, const SetLossWeights& weights);
 
-/// The loss of a layer, without gradient.
+/// The loss of a layer, without gradient; `overlap`, of all pairs of queries, if asked for.
 SetLossSums judge(const ObjectPredictions& seen, int64_t layer, int64_t queries,
                   const BatchObjects& objects, const Matches& matches,
-                  const SetLossWeights& weights);
+                  const SetLossWeights& weights, bool with_overlap = false);
 
 /// The sum over layers, times `factor`, for backward(): cross entropy is a mean by weight over the
 /// queries of the batch, the others are divided by its number of objects (at least 1).
