@@ -161,7 +161,8 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   const CliResult heads =
       run_heddle({"attention", path("explained"), image, "--no-importance", "--json"});
   ASSERT_EQ(heads.exit_code, 0) << heads.err;
-  for (const Json& head : Json::parse(heads.out).at("heads").as_array()) {
+  const Json looked = Json::parse(heads.out);
+  for (const Json& head : looked.at("heads").as_array()) {
     const bool is_encoder = head.get_string("title").starts_with("encoder");
     EXPECT_EQ(head.at("distance").is_null(), !is_encoder) << head.get_string("title");
   }

@@ -96,7 +96,7 @@ std::string steps_text(const Analysis& a) {
         matrices > 0 ? fmt::format(" ({} x {} x {} weights)", matrices, rows, columns) : "";
     const std::string flops =
         step.flops > 0 ? decimal(static_cast<double>(step.flops / step.layers)) : "";
-    text += fmt::format("  {:38}  {:46}  {:>8}{:>14}{:>10}\n", step.name,
+    text += fmt::format("  {:38}  {:48}{:>8}{:>14}{:>10}\n", step.name,
                         step.out.empty() ? "" : shape(step.in) + " -> " + shape(step.out) + by,
                         step.layers, format_count(step.parameters / step.layers), flops);
   }
