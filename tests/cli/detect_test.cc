@@ -184,6 +184,15 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   EXPECT_EQ(explain({"--kind", "self"}).exit_code, 2);
 }
 
+TEST_F(Detect, noised_queries_are_trained_in_the_formats_of_the_machine) {
+  for (const char* precision : {"f32", "auto"}) {
+    const CliResult trained = train(std::string("noised-") + precision,
+                                    {"--max-updates", "3", "--denoising-groups", "2", "--precision",
+                                     precision, "--recompute", "true"});
+    EXPECT_EQ(trained.exit_code, 0) << precision << ": " << trained.err;
+  }
+}
+
 TEST_F(Detect, threads_and_stops_change_no_bit) {
   ASSERT_EQ(train("whole", {"--max-updates", "12", "--threads", "1"}).exit_code, 0);
   ASSERT_EQ(train("threads", {"--max-updates", "12", "--threads", "3"}).exit_code, 0);

@@ -398,19 +398,19 @@ Queries Detr::queries(const ImageRows& images, const NoisedObjects* noised) cons
 }
 
 // Learned queries begin as zeros: what they look for are their positions. Noised ones begin as
-// their labels, at their boxes.
+// their labels, at their boxes. The gradients of gathered rows are f32.
 Detr::Begun Detr::begin(const Queries& q, const NoisedObjects* noised, const Run& run) const {
   const Tensor zeros = Tensor::zeros({q.segments.rows(), c_.d_model}, run.compute);
   if (q.visibility == nullptr) return {zeros, queries_.in(run.compute)};
-  const Tensor sines = cast(nn::box_sines(noised->boxes, c_.d_model), run.compute);
+  const Run exact{.compute = DType::f32, .dropout = run.dropout};
+  const Tensor at_boxes = (*noised_boxes_)(nn::box_sines(noised->boxes, c_.d_model), exact);
   const Tensor labels = embedding(noised_labels_->in(run.compute), noised->labels, 1, {}, {}, {});
   std::vector<int32_t> at(static_cast<size_t>(q.segments.rows()));  // 0: zeros
   for (size_t i = 0; i < q.noised.size(); ++i) {
     at[static_cast<size_t>(q.noised[i])] = static_cast<int32_t>(i + 1);
   }
   const Tensor all = concat({Tensor::zeros({1, c_.d_model}, run.compute), labels}, 0);
-  return {gather_rows(all, at),
-          concat({queries_.in(run.compute), (*noised_boxes_)(sines, run)}, 0)};
+  return {gather_rows(all, at), cast(concat({queries_.in(DType::f32), at_boxes}, 0), run.compute)};
 }
 
 Tensor Detr::states(const ImageRows& images, bool all, const NoisedObjects* noised,
@@ -458,8 +458,8 @@ Tensor Detr::decode(const Begun& begun, const Tensor& memory,
     const Tensor y = x.value();
     x = nn::Residual(reshape(y, y.shape()), c_.normalize_before);
     if (queries->visibility == nullptr) return seen.push_back(y);
-    for (const auto& rows : {queries->learned, queries->noised}) {
-      seen.push_back(gather_rows(y, rows));
+    for (const auto& rows : {queries->learned, queries->noised}) {  // with gradients in f32
+      seen.push_back(cast(gather_rows(cast(y, DType::f32), rows), y.dtype()));
     }
   };
   for (size_t i = 0; i < decoder_.size(); ++i) {
