@@ -3,15 +3,16 @@
 // A tile of AMX would be empty but for one row, and keys and values would be packed for that row
 // alone. Vectors do without: 0.17 us instead of 0.25 us for a query of 64 elements over 10 keys,
 // 0.11 instead of 0.19 us for one of 32 (one thread of a Xeon of 2023, 2026-11). Since a token that
-// is decoded must get the bits that it has in its whole sequence, this adds up as AMX does: along
-// 32 inner elements the products of even and of odd ones apart, then both, then that to the sum
-// (Intel's manual, TDPBF16PS; denormal numbers count as 0). Blocks of keys and the order of all
-// other sums are those of attention_tiles.cc.
+// is decoded must get the bits that it has in its whole sequence, this adds up as the matrix unit
+// does: AMX along 32 inner elements the products of even and of odd ones apart, then both, then that
+// to the sum (Intel's manual, TDPBF16PS; denormal numbers count as 0); dot products pair by pair.
+// Blocks of keys and the order of all other sums are those of attention_tiles.cc.
 #include <algorithm>
 #include <limits>
 
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 
 #if defined(__x86_64__)
 #pragma GCC push_options
@@ -65,7 +66,111 @@ TileRows<uint16_t> rows_of(const AttentionArgs& args, const Rows& x, const Segme
   return {{x, column, args.head_dim, sizes.k_first, sizes.keys, index}, 0, sizes.keys};
 }
 
-// One head of one query. Elements lie in chunks of 32, the even ones before the odd ones.
+/// Sums as AMX makes them. Elements lie in chunks of 32, the even ones before the odd ones, as f32.
+struct AmxOrder {
+  using Element = float;
+  static constexpr int64_t kChunk = 32;  ///< of Element, for 32 elements
+
+  static void store(__m512i x, float* to) {
+    _mm512_store_ps(to, even(x));
+    _mm512_store_ps(to + 16, odd(x));
+  }
+  /// The weights of keys in order, the even ones first by 32.
+  static void store_weights(__m512i x, float* to) {
+    _mm512_store_ps(to, widened(_mm512_castsi512_si256(x)));
+    _mm512_store_ps(to + 16, widened(_mm512_extracti64x4_epi64(x, 1)));
+  }
+  static __m512i means(__m512 first, __m512 second) { return join(first, second); }
+
+  /// sum plus the products of 32 elements of q with those of 16 keys, word by word.
+  static __m512 scores(__m512 sum, const float* q, const __m512i word[16]) {
+    __m512 a = _mm512_setzero_ps(), b = a;
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      a = _mm512_fmadd_ps(even(word[i]), _mm512_set1_ps(q[i]), a);
+      b = _mm512_fmadd_ps(odd(word[i]), _mm512_set1_ps(q[16 + i]), b);
+    }
+    return _mm512_add_ps(sum, _mm512_add_ps(a, b));
+  }
+
+  /// sums += weights times `count` values, up to 32; row(key, chunk) gives 32 columns of a value.
+  template <int chunks, class Row>
+  static void add_values(const float* weights, int64_t count, const Row& row, float* sums) {
+    __m512 sum[2][chunks][2];  // of even and of odd keys; even and odd columns
+#pragma GCC unroll 2
+    for (int i = 0; i < chunks; ++i) {
+      sum[0][i][0] = sum[0][i][1] = sum[1][i][0] = sum[1][i][1] = _mm512_setzero_ps();
+    }
+    const auto add = [&](int64_t at, __m512(&to)[chunks][2]) {
+      const __m512 w = _mm512_set1_ps(weights[at]);
+#pragma GCC unroll 2
+      for (int i = 0; i < chunks; ++i) {
+        const __m512i x = row(at, i);
+        to[i][0] = _mm512_fmadd_ps(w, even(x), to[i][0]);
+        to[i][1] = _mm512_fmadd_ps(w, odd(x), to[i][1]);
+      }
+    };
+    int64_t at = 0;
+    for (; at + 1 < count; at += 2) add(at, sum[0]), add(at + 1, sum[1]);
+    if (at < count) add(at, sum[0]);
+#pragma GCC unroll 2
+    for (int i = 0; i < chunks; ++i) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        float* to = sums + i * kTileInner + half * 16;
+        const __m512 both = _mm512_add_ps(sum[0][i][half], sum[1][i][half]);
+        _mm512_store_ps(to, _mm512_add_ps(_mm512_load_ps(to), both));
+      }
+    }
+  }
+};
+
+/// Sums as dot products make them, of pairs of bf16 in one word.
+struct DotOrder {
+  using Element = int;
+  static constexpr int64_t kChunk = 16;
+
+  static void store(__m512i x, int* to) { _mm512_store_si512(to, x); }
+  static void store_weights(__m512i x, int* to) { store(x, to); }
+  static __m512i means(__m512 first, __m512 second) { return to_bf16(first, second); }
+
+  static __m512 dot(__m512 sum, int word, __m512i words) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_set1_epi32(word)),
+                            reinterpret_cast<__m512bh>(words));
+  }
+  static __m512 scores(__m512 sum, const int* q, const __m512i word[16]) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) sum = dot(sum, q[i], word[i]);
+    return sum;
+  }
+  template <int chunks, class Row>
+  static void add_values(const int* weights, int64_t count, const Row& row, float* sums) {
+    __m512 sum[chunks][2];
+#pragma GCC unroll 2
+    for (int i = 0; i < chunks; ++i) {
+      sum[i][0] = _mm512_load_ps(sums + i * kTileInner);
+      sum[i][1] = _mm512_load_ps(sums + i * kTileInner + 16);
+    }
+    for (int64_t at = 0; at < count; at += 2) {
+#pragma GCC unroll 2
+      for (int i = 0; i < chunks; ++i) {
+        __m512i low, high;
+        interleave(row(at, i), at + 1 < count ? row(at + 1, i) : _mm512_setzero_si512(), &low,
+                   &high);
+        sum[i][0] = dot(sum[i][0], weights[at / 2], low);
+        sum[i][1] = dot(sum[i][1], weights[at / 2], high);
+      }
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < chunks; ++i) {
+      _mm512_store_ps(sums + i * kTileInner, sum[i][0]);
+      _mm512_store_ps(sums + i * kTileInner + 16, sum[i][1]);
+    }
+  }
+};
+
+// One head of one query, with sums in the order of a matrix unit.
+template <class Order>
 class Single : HeadItem {
  public:
   Single(const AttentionArgs& args, const AttentionItem& item_of_head)
@@ -76,15 +181,14 @@ class Single : HeadItem {
         factor_(_mm512_set1_ps(args.scale * kLog2E)) {
     const int64_t floats = inner_tiles_of(width_) * kTileInner;
     TileScratch memory(0, 2 * floats);
-    query_ = memory.numbers<float>(floats);
+    query_ = memory.numbers<Element>(floats);
     sums_ = memory.numbers<float>(floats);
   }
   void run(const Rows& q, const Rows& o) {
     const uint16_t* from = q.row<uint16_t>(sizes.q_first) + column;
     for (int64_t c = 0; c < width_; c += kTileInner) {
       const __m512i x = _mm512_maskz_loadu_epi16(first_16bit(width_ - c), from + c);
-      _mm512_store_ps(query_ + c, even(x));
-      _mm512_store_ps(query_ + c + 16, odd(x));
+      Order::store(x, query_ + c / kTileInner * Order::kChunk);
       _mm512_store_ps(sums_ + c, _mm512_setzero_ps());
       _mm512_store_ps(sums_ + c + 16, _mm512_setzero_ps());
     }
@@ -93,6 +197,8 @@ class Single : HeadItem {
   }
 
  private:
+  using Element = Order::Element;
+
   // Those of up to 16 keys that the query sees.
   __mmask16 in_range(int64_t key, int64_t count) const {
     if (!sizes.has_ranges()) return 0xffff;
@@ -115,14 +221,7 @@ class Single : HeadItem {
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) word[i] = _mm512_maskz_loadu_epi16(columns, row[i] + c);
       transpose_16x16(word);
-      __m512 a = _mm512_setzero_ps(), b = a;
-      const float* q = query_ + c;
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) {
-        a = _mm512_fmadd_ps(even(word[i]), _mm512_set1_ps(q[i]), a);
-        b = _mm512_fmadd_ps(odd(word[i]), _mm512_set1_ps(q[16 + i]), b);
-      }
-      sum = _mm512_add_ps(sum, _mm512_add_ps(a, b));
+      sum = Order::scores(sum, query_ + c / kTileInner * Order::kChunk, word);
     }
     return sum;
   }
@@ -141,7 +240,7 @@ class Single : HeadItem {
     }
     const __m512 before = most_;
     most_ = _mm512_max_ps(before, _mm512_mul_ps(combined<Maximum>(most), factor_));
-    alignas(64) float weight[kTileKeyBlock];
+    alignas(64) Element weight[kTileKeyBlock];
     const auto weight_of = [&](int64_t t) {
       return _mm512_maskz_mov_ps(seen[t], exp2_weight(_mm512_fmsub_ps(score[t], factor_, most_)));
     };
@@ -150,10 +249,7 @@ class Single : HeadItem {
       const __m512 a = weight_of(t);
       const __m512 b = t + 1 < tiles_of(keys) ? weight_of(t + 1) : _mm512_setzero_ps();
       part = _mm512_add_ps(_mm512_add_ps(part, a), b);
-      const __m512i rounded = to_bf16(a, b);
-      float* to = weight + t * kTileRows;
-      _mm512_store_ps(to, widened(_mm512_castsi512_si256(rounded)));
-      _mm512_store_ps(to + 16, widened(_mm512_extracti64x4_epi64(rounded, 1)));
+      Order::store_weights(to_bf16(a, b), weight + t / 2 * Order::kChunk);
     }
     const bool changes = _mm512_cmp_ps_mask(before, most_, _CMP_NEQ_UQ) != 0;
     const __m512 less = changes ? exp2_weight(_mm512_sub_ps(before, most_)) : _mm512_set1_ps(1);
@@ -164,46 +260,23 @@ class Single : HeadItem {
     }
     for (int64_t key = 0; key < keys; key += kTileInner) {
       const int64_t count = std::min(kTileInner, keys - key);
+      const Element* const of_keys = weight + key / kTileInner * Order::kChunk;
       int64_t c = 0;
       for (; c + kTileInner < width_; c += 2 * kTileInner) {
-        add_values<2>(weight + key, block + key, count, c);
+        add_values<2>(of_keys, block + key, count, c);
       }
-      if (c < width_) add_values<1>(weight + key, block + key, count, c);
+      if (c < width_) add_values<1>(of_keys, block + key, count, c);
     }
   }
 
   // sums += weights times values, `chunks` chunks from column c on. weights: zero where no key is.
   template <int chunks>
-  void add_values(const float* weights, int64_t key, int64_t count, int64_t c) {
-    __mmask32 columns[chunks];
-    __m512 sum[2][chunks][2];  // of even and of odd keys; even and odd columns
-#pragma GCC unroll 2
-    for (int i = 0; i < chunks; ++i) {
-      columns[i] = first_16bit(width_ - c - i * kTileInner);
-      sum[0][i][0] = sum[0][i][1] = sum[1][i][0] = sum[1][i][1] = _mm512_setzero_ps();
-    }
-    const auto add = [&](int64_t at, __m512(&to)[chunks][2]) {
-      const uint16_t* row = values_.row(key + at) + c;
-      const __m512 w = _mm512_set1_ps(weights[at]);
-#pragma GCC unroll 2
-      for (int i = 0; i < chunks; ++i) {
-        const __m512i x = _mm512_maskz_loadu_epi16(columns[i], row + i * kTileInner);
-        to[i][0] = _mm512_fmadd_ps(w, even(x), to[i][0]);
-        to[i][1] = _mm512_fmadd_ps(w, odd(x), to[i][1]);
-      }
+  void add_values(const Element* weights, int64_t key, int64_t count, int64_t c) {
+    const auto row = [&](int64_t at, int i) {
+      const int64_t first = c + i * kTileInner;
+      return _mm512_maskz_loadu_epi16(first_16bit(width_ - first), values_.row(key + at) + first);
     };
-    int64_t at = 0;
-    for (; at + 1 < count; at += 2) add(at, sum[0]), add(at + 1, sum[1]);
-    if (at < count) add(at, sum[0]);
-#pragma GCC unroll 2
-    for (int i = 0; i < chunks; ++i) {
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        float* to = sums_ + c + i * kTileInner + half * 16;
-        const __m512 both = _mm512_add_ps(sum[0][i][half], sum[1][i][half]);
-        _mm512_store_ps(to, _mm512_add_ps(_mm512_load_ps(to), both));
-      }
-    }
+    Order::template add_values<chunks>(weights, count, row, sums_ + c);
   }
 
   // Weighted sums become means.
@@ -217,7 +290,7 @@ class Single : HeadItem {
     };
     for (int64_t c = 0; c < width_; c += kTileInner) {
       _mm512_mask_storeu_epi16(to + c, first_16bit(width_ - c),
-                               join(mean(sums_ + c), mean(sums_ + c + 16)));
+                               Order::means(mean(sums_ + c), mean(sums_ + c + 16)));
     }
   }
 
@@ -226,7 +299,7 @@ class Single : HeadItem {
   const __m512 factor_;  // of the scores
   __m512 most_ = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 total_ = _mm512_setzero_ps();
-  float* query_;
+  Element* query_;
   float* sums_;  // weighted values
 };
 
@@ -243,9 +316,14 @@ bool is_single(const AttentionArgs& args) {
 void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kTileGroupWork / 2);
   plan_forward(plan, args, 1, {.queries = 8, .keys = 16});
+  const bool is_amx = matrix_unit() == MatrixUnit::amx;
   plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
+    const auto run_all = [&]<class Order>() {
+      for (; item != end; ++item) Single<Order>(args, *item).run(args.q, args.o);
+    };
+    if (!is_amx) return run_all.template operator()<DotOrder>();
     const NoDenormals off;
-    for (; item != end; ++item) Single(args, *item).run(args.q, args.o);
+    run_all.template operator()<AmxOrder>();
   });
 }
 

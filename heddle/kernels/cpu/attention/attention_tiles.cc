@@ -1,5 +1,5 @@
 // Softmax attention in bf16 by tiles: blocks of keys with a running softmax, as in attention.cc,
-// both products on AMX. Dao et al. 2022, "FlashAttention".
+// both products by tiles. Dao et al. 2022, "FlashAttention".
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Attention in bf16 by tiles of AMX: what the forward and the backward pass share.
+// Attention in bf16 by tiles of the matrix unit: what the forward and the backward pass share.
 // Weights are powers of two: scores are multiplied by scale / ln 2 instead of scale.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace heddle::cpu {
 
 /// Whether attention_tiles computes this: everything is bf16, the scale is above 0, there is no
-/// bias but one by pairs, and this machine has AMX.
+/// bias but one by pairs, and this machine has a unit for tiles.
 /// It must not depend on lengths: a query that is decoded alone and the same query in its whole
 /// sequence take the same path.
 bool goes_by_tiles(const AttentionArgs& args);

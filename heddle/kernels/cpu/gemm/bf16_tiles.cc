@@ -1,4 +1,4 @@
-// Packing of rows into tiles, and products of tiles by AMX, four sums at a time.
+// Packing of rows into tiles, and products of tiles by AMX, four sums at a time, or by dot products.
 #include "heddle/kernels/cpu/gemm/bf16_tiles.h"
 
 #include "heddle/kernels/cpu/gemm/amx_shape.h"
@@ -8,7 +8,7 @@
 
 namespace heddle::cpu {
 
-bool has_tiles() { return matrix_unit() == MatrixUnit::amx; }
+bool has_tiles() { return matrix_unit() != MatrixUnit::vectors; }
 
 #if defined(__x86_64__)
 #pragma GCC push_options
@@ -235,9 +235,7 @@ inline void multiply_columns(const TileProduct& p, const Steps& step, const char
   if (rows > 0) multiply_some<1, kColumns>(step, a, b, c, p.inner, p.accumulate);
 }
 
-}  // namespace
-
-void multiply_tiles(const TileProduct& p) {
+void multiply_tiles_amx(const TileProduct& p) {
   memory_is_read();
   const Steps step(p);
   const char* b = p.right.data;
@@ -252,12 +250,34 @@ void multiply_tiles(const TileProduct& p) {
 }
 
 // Loads and zeros do not do it; what the tiles hold is of no use any more.
-void stay_awake() { _tile_dpbf16ps(0, 4, 6); }
+void stay_awake_amx() { _tile_dpbf16ps(0, 4, 6); }
 
-void begin_tiles() { shape_tiles(16, 16); }
-void end_tiles() { _tile_release(); }
+void begin_tiles_amx() { shape_tiles(16, 16); }
+void end_tiles_amx() { _tile_release(); }
+
+}  // namespace
 
 #pragma GCC pop_options
+
+namespace {
+bool is_amx() {
+  static const bool is = matrix_unit() == MatrixUnit::amx;
+  return is;
+}
+}  // namespace
+
+void multiply_tiles(const TileProduct& p) {
+  is_amx() ? multiply_tiles_amx(p) : multiply_tiles_by_dots(p);
+}
+void stay_awake() {
+  if (is_amx()) stay_awake_amx();
+}
+void begin_tiles() {
+  if (is_amx()) begin_tiles_amx();
+}
+void end_tiles() {
+  if (is_amx()) end_tiles_amx();
+}
 #endif
 
 }  // namespace heddle::cpu

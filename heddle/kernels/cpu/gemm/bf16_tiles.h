@@ -42,14 +42,14 @@ struct TileProduct {
   bool accumulate = false;
 };
 
-/// Whether this machine has AMX and is to use it. The dot products of AVX-512 BF16 were tried for
-/// machines that have only these: attention took 1.2 to 2 times as long as with f32 vectors (Xeon
-/// of 2023, 2026-11).
+/// Whether this machine has AMX or the dot products of AVX-512 BF16 and is to use them.
 bool has_tiles();
 
 /// A sum is added up along the inner dimension, tile by tile, in the same way wherever it lies;
 /// inner tiles of zeros change none of its bits (but -0 to +0).
 void multiply_tiles(const TileProduct& product);
+/// The same by dot products of AVX-512 BF16: pairs of inner elements in order, one sum for all.
+void multiply_tiles_by_dots(const TileProduct& product);
 
 /// To be called every 100 ns or so during other work between products. After 0.3 us without a
 /// product AMX goes to sleep; the next one then takes 0.27 us longer (Xeon of 2023, 2026-11).

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -153,9 +154,31 @@ class LeftFactor {
   int64_t parts_ = 0;
 };
 
+// Packs rows [row, row + rows) of a transposed a, of the inner dimension from l on what the block
+// has, and its panels of b from `first` on: what both threads' caches hold is read once a chunk.
+void pack_chunk(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int64_t rows,
+                int64_t first, int64_t panels, GemmBlock& block) {
+  const GemmCode& code = plan.code;
+  thread_local cpu::Buffer scratch;
+  const int64_t inner = std::min(block.inner, plan.k - l);
+  const int64_t groups = (rows + code.group_rows - 1) / code.group_rows;
+  block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
+  block.panel_bytes = code.columns * block.inner * size_of(code.packed);
+  char* const a = scratch.reserve(groups * block.group_bytes + panels * block.panel_bytes);
+  char* const b = a + groups * block.group_bytes;
+  code.pack_transposed(g.a.slice(l, inner).columns(row, rows), a);
+  for (int64_t p = 0; p < panels; ++p) {
+    const int64_t column = (first + p) * code.columns, left = plan.n - column;
+    const Rows part = g.transpose_b ? g.b.slice(column, left).columns(l, inner)
+                                    : g.b.slice(l, inner).columns(column, left);
+    code.pack(part, g.transpose_b, b + p * block.panel_bytes);
+  }
+  block.a = a, block.b = b;
+}
+
 // One block: rows [row, row + rows) of c, columns from panel `first` on, which begins at `packed`,
-// in chunks of the inner dimension. Sums over several chunks that c cannot hold are kept in
-// scratch.
+// in chunks of the inner dimension; where a is transposed the block packs its chunks of both
+// factors. Sums over several chunks that c cannot hold are kept in scratch.
 void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
                int64_t row, int64_t rows, int64_t first, int64_t panels) {
   const GemmCode& code = plan.code;
@@ -172,23 +195,18 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   }
   const bool has_relu = g.activation == Activation::relu && g.pre_activation.data == nullptr &&
                         code.has_relu && block.c.data == result.data && g.added.data == nullptr;
-  block.panel_bytes = plan.panel_bytes;
   block.scale = a.scale(row);
   for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
     block.inner = std::min(code.inner_chunk, plan.filled_k - l);
-    block.b = packed + l * code.columns * size_of(code.packed);
     block.accumulate = g.accumulate || l > 0;
     const bool is_last = l + block.inner == plan.filled_k;
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
     block.relu = has_relu && is_last;
     if (g.transpose_a) {
-      thread_local cpu::Buffer scratch;
-      block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
-      const int64_t groups = (rows + code.group_rows - 1) / code.group_rows;
-      block.a = scratch.reserve(groups * block.group_bytes);
-      code.pack_transposed(g.a.slice(l, std::min(block.inner, plan.k - l)).columns(row, rows),
-                           scratch.data());
+      pack_chunk(plan, g, l, row, rows, first, panels, block);
     } else {
+      block.b = packed + l * code.columns * size_of(code.packed);
+      block.panel_bytes = plan.panel_bytes;
       block.a_stride = a.rows().stride;
       block.a = a.rows().slice(row, 1).columns(l, 1).data;
     }
@@ -217,18 +235,46 @@ void run_packing(const Plan& plan, const GemmArgs& g, const LeftFactor& a, int64
 
 // How the work is cut: blocks of rows times ranges of panels.
 struct Grid {
-  int64_t rows, row_blocks, range, ranges;
+  int64_t rows = 0, row_blocks = 0, range = 0, ranges = 0;
 
-  Grid(const Plan& plan, bool transpose_a, bool alone) {
+  Grid(const Plan& plan, bool transpose_a, int64_t threads) {
     const GemmCode& code = plan.code;
-    const int64_t wanted = alone ? 1 : 8 * num_threads();
-    // A block packs its rows of a transposed a, so all panels belong to it.
-    rows = transpose_a ? (plan.m + wanted - 1) / wanted : code.block_rows;
-    rows = std::min(round_up(rows, code.group_rows), code.block_rows);
+    if (transpose_a) {
+      pack_least(plan, threads);
+      return;
+    }
+    const int64_t wanted = threads == 1 ? 1 : 8 * threads;
+    rows = std::min(round_up(plan.m, code.group_rows), code.block_rows);
     row_blocks = (plan.m + rows - 1) / rows;
-    ranges = transpose_a ? 1 : std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
+    ranges = std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
     range = (plan.panels + ranges - 1) / ranges;
     ranges = (plan.panels + range - 1) / range;
+  }
+
+ private:
+  // Blocks that pack their own rows and columns: as few and as square as keeps all threads busy
+  // and a chunk of both in the second cache.
+  void pack_least(const Plan& plan, int64_t threads) {
+    const GemmCode& code = plan.code;
+    constexpr int64_t kPacked = 10;  // products that take as long as packing an element
+    const int64_t most = code.block_rows * 5 / 2;
+    const int64_t groups = (plan.m + code.group_rows - 1) / code.group_rows;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
+    for (int64_t p = 1; p <= groups; ++p) {
+      const int64_t height = parts(groups, p) * code.group_rows;
+      if (parts(plan.m, height) != p) continue;
+      for (int64_t q = 1; q <= plan.panels; ++q) {
+        const int64_t width = parts(plan.panels, q);
+        if (parts(plan.panels, width) != q) continue;
+        const int64_t columns = width * code.columns;
+        if (height + columns > most && (width > 1 || height > code.group_rows)) continue;
+        const int64_t time =
+            parts(p * q, threads) * (height * columns + kPacked * (height + columns));
+        if (time >= least) continue;
+        least = time, rows = height, row_blocks = p, range = width, ranges = q;
+      }
+    }
   }
 };
 
@@ -242,19 +288,20 @@ void multiply(const GemmArgs& g) {
       parallel_for(tasks, f);
     }
   };
-  const Grid grid(plan, g.transpose_a, alone);
+  const Grid grid(plan, g.transpose_a, alone ? 1 : num_threads());
   const LeftFactor a(plan, g);
   const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
-  const std::shared_ptr<cpu::Buffer> constant = packed_constant(plan, g, is_one_block);
+  const std::shared_ptr<cpu::Buffer> constant =
+      g.transpose_a ? nullptr : packed_constant(plan, g, is_one_block);
   const bool packs_as_used = constant == nullptr && is_one_block;
   thread_local cpu::Buffer scratch;
   char* packed = nullptr;
   if (constant != nullptr) {
     packed = constant->data() + plan.first_panel * plan.panel_bytes;
-  } else if (!packs_as_used) {
+  } else if (!packs_as_used && !g.transpose_a) {
     packed = scratch.reserve(plan.panels * plan.panel_bytes);
   }
-  const int64_t to_pack = constant == nullptr && !packs_as_used ? plan.panels : 0;
+  const int64_t to_pack = packed != nullptr && constant == nullptr ? plan.panels : 0;
   if (to_pack + a.parts() > 0) {
     spread(to_pack + a.parts(), [&](int64_t i) {
       if (i < to_pack) {
@@ -271,7 +318,8 @@ void multiply(const GemmArgs& g) {
     if (packs_as_used) {
       run_packing(plan, g, a, first, panels);
     } else {
-      run_block(plan, g, a, packed + first * plan.panel_bytes, row, rows, first, panels);
+      const char* const begin = packed == nullptr ? nullptr : packed + first * plan.panel_bytes;
+      run_block(plan, g, a, begin, row, rows, first, panels);
     }
   });
 }

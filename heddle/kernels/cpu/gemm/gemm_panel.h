@@ -8,6 +8,8 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
+#include <utility>
+
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 
@@ -121,13 +123,18 @@ inline GemmCode int8_code(int64_t group_rows, int8_t zero_point, void (*block)(c
           .block = block};
 }
 
-/// Calls f.operator()<n>(row) for rows [row, end), n of them at a time: as many as registers hold.
+/// Calls f.operator()<n>(row) for rows [row, end), n of them at a time, in like parts of as many as
+/// registers hold: a part of a few rows would wait for its own sums.
 template <class F>
 void for_rows_in_registers(int64_t row, int64_t end, const F& f) {
-  for (; row + 12 <= end; row += 12) f.template operator()<12>(row);
-  for (; row + 6 <= end; row += 6) f.template operator()<6>(row);
-  for (; row + 2 <= end; row += 2) f.template operator()<2>(row);
-  for (; row < end; ++row) f.template operator()<1>(row);
+  constexpr int kMost = 12;
+  for (int64_t parts = (end - row + kMost - 1) / kMost; parts > 0; --parts) {
+    const int64_t rows = (end - row + parts - 1) / parts;
+    [&]<int... n>(std::integer_sequence<int, n...>) {
+      ((rows == n + 1 ? f.template operator()<n + 1>(row) : void()), ...);
+    }(std::make_integer_sequence<int, kMost>());
+    row += rows;
+  }
 }
 
 }  // namespace
