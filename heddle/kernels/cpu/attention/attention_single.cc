@@ -4,9 +4,9 @@
 // alone. Vectors do without: 0.17 us instead of 0.25 us for a query of 64 elements over 10 keys,
 // 0.11 instead of 0.19 us for one of 32 (one thread of a Xeon of 2023, 2026-11). Since a token that
 // is decoded must get the bits that it has in its whole sequence, this adds up as the matrix unit
-// does: AMX along 32 inner elements the products of even and of odd ones apart, then both, then that
-// to the sum (Intel's manual, TDPBF16PS; denormal numbers count as 0); dot products pair by pair.
-// Blocks of keys and the order of all other sums are those of attention_tiles.cc.
+// does: AMX along 32 inner elements the products of even and of odd ones apart, then both, then
+// that to the sum (Intel's manual, TDPBF16PS; denormal numbers count as 0); dot products pair by
+// pair. Blocks of keys and the order of all other sums are those of attention_tiles.cc.
 #include <algorithm>
 #include <limits>
 

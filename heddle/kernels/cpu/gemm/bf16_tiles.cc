@@ -1,4 +1,5 @@
-// Packing of rows into tiles, and products of tiles by AMX, four sums at a time, or by dot products.
+// Packing of rows into tiles, and products of tiles by AMX, four sums at a time, or by dot
+// products.
 #include "heddle/kernels/cpu/gemm/bf16_tiles.h"
 
 #include "heddle/kernels/cpu/gemm/amx_shape.h"

@@ -154,8 +154,11 @@ class LeftFactor {
   int64_t parts_ = 0;
 };
 
-// Packs rows [row, row + rows) of a transposed a, of the inner dimension from l on what the block
-// has, and its panels of b from `first` on: what both threads' caches hold is read once a chunk.
+// Inner elements that blocks of a transposed a pack at a time, of all their rows and columns.
+constexpr int64_t kPackedChunk = 512;
+
+// Packs rows [row, row + rows) of a transposed a and panels of b from `first` on, of the inner
+// dimension from l on what the block has: each block works in its core's cache.
 void pack_chunk(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int64_t rows,
                 int64_t first, int64_t panels, GemmBlock& block) {
   const GemmCode& code = plan.code;
@@ -190,14 +193,15 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
                      : g.pre_activation.slice(row, rows).columns(column, width);
   GemmBlock block;
   block.c = c;
-  if (plan.filled_k > code.inner_chunk && c.dtype != DType::f32) {
+  const int64_t chunk = g.transpose_a ? std::min(code.inner_chunk, kPackedChunk) : code.inner_chunk;
+  if (plan.filled_k > chunk && c.dtype != DType::f32) {
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
   const bool has_relu = g.activation == Activation::relu && g.pre_activation.data == nullptr &&
                         code.has_relu && block.c.data == result.data && g.added.data == nullptr;
   block.scale = a.scale(row);
-  for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
-    block.inner = std::min(code.inner_chunk, plan.filled_k - l);
+  for (int64_t l = 0; l < plan.filled_k; l += chunk) {
+    block.inner = std::min(chunk, plan.filled_k - l);
     block.accumulate = g.accumulate || l > 0;
     const bool is_last = l + block.inner == plan.filled_k;
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
@@ -252,8 +256,8 @@ struct Grid {
   }
 
  private:
-  // Blocks that pack their own rows and columns: as few and as square as keeps all threads busy
-  // and a chunk of both in the second cache.
+  // Blocks that pack their own rows and columns: few and square ones that keep all threads busy
+  // and whose chunks fit into a second-level cache.
   void pack_least(const Plan& plan, int64_t threads) {
     const GemmCode& code = plan.code;
     constexpr int64_t kPacked = 10;  // products that take as long as packing an element

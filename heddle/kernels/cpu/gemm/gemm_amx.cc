@@ -152,7 +152,7 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_amx() {
-  static const GemmCode code = bf16_code(1024, block<Bf16>);
+  static const GemmCode code = bf16_code(block<Bf16>);
   return code;
 }
 const GemmCode& gemm_int8_amx() {

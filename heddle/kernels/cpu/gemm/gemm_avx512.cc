@@ -90,7 +90,7 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_avx512_bf16() {
-  static const GemmCode code = bf16_code(512, block<PairsOfBf16>);
+  static const GemmCode code = bf16_code(block<PairsOfBf16>);
   return code;
 }
 const GemmCode& gemm_int8_vnni() {

@@ -95,10 +95,10 @@ struct Int8PanelOut : PanelOut {
 };
 
 /// Products in bf16 by `block`.
-inline GemmCode bf16_code(int64_t inner_chunk, void (*block)(const GemmBlock&)) {
+inline GemmCode bf16_code(void (*block)(const GemmBlock&)) {
   return {.columns = 32,
           .inner_step = 32,
-          .inner_chunk = inner_chunk,
+          .inner_chunk = 1024,
           .block_rows = 256,
           .group_rows = 32,
           .packed = DType::bf16,
@@ -132,7 +132,8 @@ void for_rows_in_registers(int64_t row, int64_t end, const F& f) {
     const int64_t rows = (end - row + parts - 1) / parts;
     [&]<int... n>(std::integer_sequence<int, n...>) {
       ((rows == n + 1 ? f.template operator()<n + 1>(row) : void()), ...);
-    }(std::make_integer_sequence<int, kMost>());
+    }
+    (std::make_integer_sequence<int, kMost>());
     row += rows;
   }
 }
