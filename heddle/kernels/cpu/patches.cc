@@ -206,20 +206,29 @@ void pool_line(const WindowArgs& a, const Line& line) {
     const int64_t to = line.window + line.index * line.windows.width + window;
     const int64_t corner = line.pixel + down.first * line.pixels.width + across.first;
     for_columns(a.x.width, [&](int64_t c, auto part) HWY_ATTR {
-      const auto value = [&](int64_t i, int64_t j) HWY_ATTR {
-        return load(a.x.row<T>(corner + i * line.pixels.width + j) + c, part);
-      };
       const I32 di;
-      Vec best = value(down.begin, across.begin);
-      auto place = hn::Set(di, static_cast<int32_t>(down.begin * o.kernel + across.begin));
-      for (int64_t i = down.begin; i < down.end; ++i) {
-        for (int64_t j = across.begin; j < across.end; ++j) {
-          const Vec v = value(i, j);
-          const auto is_better = hn::Or(hn::Gt(v, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(v)));
-          best = hn::IfThenElse(is_better, v, best);
-          place = hn::IfThenElse(hn::RebindMask(di, is_better),
-                                 hn::Set(di, static_cast<int32_t>(i * o.kernel + j)), place);
+      Vec best = zero(), sum = zero();
+      auto place = hn::Zero(di);
+      const auto search = [&](const auto& is_better) HWY_ATTR {
+        best = load(a.x.row<T>(corner + down.begin * line.pixels.width + across.begin) + c, part);
+        place = hn::Set(di, static_cast<int32_t>(down.begin * o.kernel + across.begin));
+        for (int64_t i = down.begin; i < down.end; ++i) {
+          const T* from = a.x.row<T>(corner + i * line.pixels.width + across.begin) + c;
+          for (int64_t j = across.begin; j < across.end; ++j, from += a.x.stride) {
+            const Vec v = load(from, part);
+            const auto better = is_better(v);
+            best = hn::IfThenElse(better, v, best);
+            place = hn::IfThenElse(hn::RebindMask(di, better),
+                                   hn::Set(di, static_cast<int32_t>(i * o.kernel + j)), place);
+            sum = hn::Add(sum, v);
+          }
         }
+      };
+      search([&](Vec v) HWY_ATTR { return hn::Gt(v, best); });
+      if (HWY_UNLIKELY(!hn::AllFalse(F32(), hn::IsNaN(sum)))) {  // NaN wins
+        search([&](Vec v) HWY_ATTR {
+          return hn::Or(hn::Gt(v, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(v)));
+        });
       }
       store(best, a.y.row<T>(to) + c, part);
       store_places(place, a.chosen + to * a.y.width + c, part);
