@@ -261,23 +261,25 @@ struct Grid {
   void pack_least(const Plan& plan, int64_t threads) {
     const GemmCode& code = plan.code;
     constexpr int64_t kPacked = 10;  // products that take as long as packing an element
-    const int64_t most = code.block_rows * 5 / 2;
-    const int64_t groups = (plan.m + code.group_rows - 1) / code.group_rows;
-    int64_t least = std::numeric_limits<int64_t>::max();
+    constexpr int64_t kBlocks = 4;   // for each thread: more balance nothing better
     const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-    for (int64_t p = 1; p <= groups; ++p) {
-      const int64_t height = parts(groups, p) * code.group_rows;
-      if (parts(plan.m, height) != p) continue;
-      for (int64_t q = 1; q <= plan.panels; ++q) {
-        const int64_t width = parts(plan.panels, q);
-        if (parts(plan.panels, width) != q) continue;
-        const int64_t columns = width * code.columns;
-        if (height + columns > most && (width > 1 || height > code.group_rows)) continue;
+    const int64_t groups = parts(plan.m, code.group_rows), most = code.block_rows * 5 / 2;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int64_t q = 1; q <= plan.panels; ++q) {
+      const int64_t width = parts(plan.panels, q), columns = width * code.columns;
+      const int64_t tallest = std::max<int64_t>(1, (most - columns) / code.group_rows);
+      for (int64_t p = parts(groups, tallest); p <= groups; ++p) {
+        const int64_t height = parts(groups, p) * code.group_rows;
+        const int64_t blocks = parts(plan.m, height) * parts(plan.panels, width);
         const int64_t time =
-            parts(p * q, threads) * (height * columns + kPacked * (height + columns));
-        if (time >= least) continue;
-        least = time, rows = height, row_blocks = p, range = width, ranges = q;
+            parts(blocks, threads) * (height * columns + kPacked * (height + columns));
+        if (time < least) {
+          least = time, rows = height, row_blocks = parts(plan.m, height);
+          range = width, ranges = parts(plan.panels, width);
+        }
+        if (blocks >= kBlocks * threads) break;
       }
+      if (q >= kBlocks * threads && columns < most) break;
     }
   }
 };
