@@ -43,8 +43,9 @@ std::string flag_of(std::string_view key);
 /// not null.
 void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed);
 
-/// Adds --page FILE.html. `help`: what the page shows, "write a page of ..".
-Option add_page_flag(Subcommand& command, std::string& path, const char* help);
+/// Adds --page FILE.html, or `names`. `help`: what the page shows, "write a page of ..".
+Option add_page_flag(Subcommand& command, std::string& path, const char* help,
+                     const char* names = "--page");
 /// Whether a page is asked for (`path` is not empty). Errors: see inspect::check_output().
 bool wants_page(const std::string& path);
 /// Writes the page, and says so: "eval: a page in FILE.html; open it in a browser".

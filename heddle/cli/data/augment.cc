@@ -83,9 +83,7 @@ void add_augment(Subcommand& app) {
       "augment", "Show an image under each augmentation of training, and under all together", run);
   command.add_option("image", flags.image, "a JPEG or PNG file").required();
   command.add_option("second", flags.second, "another, which MixUp and CutMix mix it with");
-  command.add_option("-o,--page", flags.page, "the page that is written")
-      .type_name("FILE.html")
-      .required();
+  add_page_flag(command, flags.page, "the page that is written", "-o,--page").required();
   command.add_setting("--image-edge", flags.image_edge,
                       "height and width that a model is trained at; 0: the image's own");
   command.add_setting("--draws", flags.draws, "images of all settings together");

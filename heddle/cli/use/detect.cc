@@ -87,7 +87,7 @@ void add_detect(Subcommand& app) {
   command.add_option("image", flags.images, "JPEG or PNG files").required();
   command.add_setting("--threshold", flags.threshold, "least score of an object");
   command.add_flag("--json", flags.json, "a line of JSON an image");
-  add_page_flag(command, flags.page, "also write a page with boxes over the images");
+  add_page_flag(command, flags.page, "also write a page with boxes over the images", "-o,--page");
   add_skip_flag(command, flags.lines, true, AnswersOf::images);
   add_compute_flags(command, flags.compute);
 }
