@@ -57,7 +57,8 @@ std::string key_of(const std::vector<std::vector<LabelledBox>>& boxes,
     text += fmt::format("{}:", ids[i]);
     for (const LabelledBox& b : boxes[i]) {
       text += fmt::format(" {} {} {} {} {} {} {}", b.box.x0, b.box.y0, b.box.x1, b.box.y1, b.label,
-                          b.is_crowd, b.area);
+                          b.is_crowd, b.area.value_or(0));
+      if (b.area == 0.0) text += " none";  // another one than that of the box
     }
     text += '\n';
   }
@@ -76,14 +77,17 @@ std::string BoxCleaner::Faults::text() const {
       count > std::ssize(first) ? fmt::format("; and {} more", count - std::ssize(first)) : "");
 }
 
+void BoxCleaner::compare_size(const DetectionSource& source, size_t entry, ImageSize file) {
+  const ImageSize said = source.sizes[entry];
+  if (said.height <= 0 || said.width <= 0 || said == file) return;
+  resized_.add(fmt::format("{} is {} x {}, not {} x {}", source.images.entries[entry].name,
+                           file.width, file.height, said.width, said.height));
+}
+
 std::vector<LabelledBox> BoxCleaner::clean(const DetectionSource& source, size_t entry,
                                            ImageSize file, ImageSize shown) {
+  compare_size(source, entry, file);
   const std::string& name = source.images.entries[entry].name;
-  const ImageSize said = source.sizes[entry];
-  if (said.height > 0 && said.width > 0 && said != file) {
-    resized_.add(fmt::format("{} is {} x {}, not {} x {}", name, file.width, file.height,
-                             said.width, said.height));
-  }
   std::vector<LabelledBox> kept;
   for (LabelledBox one : source.boxes[entry]) {
     const auto what = [&] { return fmt::format("{} {}", name, words(one.box)); };
@@ -95,7 +99,7 @@ std::vector<LabelledBox> BoxCleaner::clean(const DetectionSource& source, size_t
     } else {
       if (inside != one.box) clipped_.add(what());
       one.box = clipped(resized(inside, file, shown), shown);  // but for rounding
-      one.area *= area_of(shown) / area_of(file);
+      if (one.area) *one.area *= area_of(shown) / area_of(file);
       kept.push_back(one);
     }
   }

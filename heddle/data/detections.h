@@ -24,14 +24,17 @@ struct DetectionSetOptions {
 };
 
 /// Makes the boxes of a set those that an image can show: clipped to it; without those of no area
-/// and those outside. It remembers what it changed. pycocotools judges by all of them, as they are.
+/// and those outside. It remembers what it changed. For training and its validation: `heddle eval`
+/// judges by all boxes as their file has them, as pycocotools does.
 class BoxCleaner {
  public:
   /// The boxes of an image whose file has the size `file`, in pixels of `shown`, which it is
-  /// resized to; areas become smaller with it, an area of 0 stays.
+  /// resized to; areas become smaller with it.
   std::vector<LabelledBox> clean(const DetectionSource& source, size_t entry, ImageSize file,
                                  ImageSize shown);
-  /// Counts what was changed in warnings, and names the first ones. `file` is the source's.
+  /// Remembers an image whose file has not the size that the source says; clean() does so too.
+  void compare_size(const DetectionSource& source, size_t entry, ImageSize file);
+  /// Counts all that in warnings, and names the first ones. `file` is the source's.
   void warn(const std::string& file) const;
 
  private:

@@ -37,7 +37,7 @@ std::vector<LabelledBox> boxes_in(const Cut& cut, const std::vector<LabelledBox>
     if (seen.area() <= 0 || seen.area() < min_visible * there.area()) continue;
     if (result.width() < 1 || result.height() < 1) continue;
     one.box = result;
-    one.area = 0;
+    one.area.reset();
     kept.push_back(one);
   }
   return kept;

@@ -240,7 +240,7 @@ std::vector<std::vector<ImageOfClass>> by_class(std::span<const DetectedImage> i
     check_image(*sorted[i], classes);
     for (const LabelledBox& t : sorted[i]->truths) {
       all[static_cast<size_t>(t.label)][i].truths.push_back(
-          {t.box, t.area > 0 ? t.area : t.box.area(), t.is_crowd});
+          {t.box, t.area.value_or(t.box.area()), t.is_crowd});
     }
     for (const ScoredBox& f : sorted[i]->found) {
       all[static_cast<size_t>(f.label)][i].found.push_back(f);
