@@ -49,6 +49,8 @@ struct Augmentation {
       between(0, 1));
   }
 
+  /// Whether any batch is mixed.
+  bool mixes() const { return (mixup_alpha > 0 || cutmix_alpha > 0) && mix_probability > 0; }
   /// Errors: usage, naming `source`, for an augment_fill of other than three numbers.
   void check(const std::string& source) const;
   Rgb fill() const;

@@ -161,6 +161,19 @@ void mix(const Mixing& how, const MixedBatch& batch) {
   });
 }
 
+// Of the first half, or its larger part, a stretch, then those that it is mirrored in.
+std::vector<std::vector<int64_t>> split_for_mixing(std::span<const int64_t> samples,
+                                                   int64_t parts) {
+  const int64_t n = std::ssize(samples), half = (n + 1) / 2, count = std::min(parts, half);
+  std::vector<std::vector<int64_t>> out;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = i * half / count, end = (i + 1) * half / count;
+    std::vector<int64_t>& part = out.emplace_back(samples.begin() + begin, samples.begin() + end);
+    part.insert(part.end(), samples.begin() + std::max(end, n - end), samples.end() - begin);
+  }
+  return out;
+}
+
 double draw_beta(double alpha, RngStream& random) {
   alpha = std::max(alpha, 1e-6);  // there 0 or 1 already, below it logarithms overflow
   const double first = draw_log_gamma(alpha, random), second = draw_log_gamma(alpha, random);

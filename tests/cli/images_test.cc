@@ -57,6 +57,18 @@ TEST_F(Images, threads_and_stops_change_no_bit) {
   EXPECT_EQ(weights("stopped"), weights("whole"));
 }
 
+TEST_F(Images, batch_is_mixed_alike_in_any_number_of_parts) {
+  const auto norm = [](const std::string& run, const std::string& parts) {
+    const CliResult trained = train(run, {"--max-updates", "1", "--log-every", "1", "--accumulate",
+                                          parts, "--mixup-alpha", "1", "--cutmix-alpha", "1"});
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    const std::string log = read_file(path(run) + "/log.jsonl");
+    return Json::parse(log.substr(0, log.find('\n'))).get_double("gradient_norm");
+  };
+  const double whole = norm("unparted", "1");
+  EXPECT_NEAR(norm("parted", "3"), whole, 1e-4 * whole);
+}
+
 TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
   ASSERT_EQ(train("small", {"--max-updates", "20"}).exit_code, 0);
   const CliResult tuned = run_heddle(

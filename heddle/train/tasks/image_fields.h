@@ -41,10 +41,7 @@ struct ImageFields : TaskFields {
     v("label_smoothing", label_smoothing, "share of each label that all classes get",
       from_below(0, 1));
     augmentation.fields(v);
-    v("mix_until", mix_until,
-      "share of the updates after which no batch is mixed; each part of a batch (`accumulate`) is "
-      "mixed for itself",
-      between(0, 1));
+    v("mix_until", mix_until, "share of the updates after which no batch is mixed", between(0, 1));
     v("val_share", val_share,
       "share of each class that is held out, chosen by the seed, where no images are",
       between(0, 1));

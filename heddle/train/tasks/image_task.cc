@@ -141,6 +141,12 @@ class ImageTask final : public ModelTask {
     return two_kinds_ ? two_kinds_->batches() : ModelTask::batches(epoch);
   }
 
+  // A batch is mixed alike in however many parts it comes.
+  std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override {
+    if (!fields().augmentation.mixes()) return ModelTask::parts(epoch, batch, parts);
+    return split_for_mixing(batch_samples(epoch, batch), parts);
+  }
+
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     const auto n = static_cast<int64_t>(samples.size());
@@ -163,7 +169,8 @@ class ImageTask final : public ModelTask {
         targets.labels.data<float>()[i * classes + images_.train.label(samples[i])] = 1;
       });
       if (is_mixing(run)) {
-        mixing = draw_mixing(fields().augmentation, mixing_key(epoch, samples[0]));
+        mixing = draw_mixing(fields().augmentation,
+                             make_key(seed(), run.dropout.update, hash_name("mixing"), 0));
       }
       mix(mixing, {.pixels = batch.pixels(),
                    .channels = Image::kChannels,
@@ -223,10 +230,6 @@ class ImageTask final : public ModelTask {
   ImageSize target() const {
     if (processor_.do_center_crop) return processor_.crop_size;
     return processor_.do_resize && processor_.shortest_edge == 0 ? processor_.size : ImageSize();
-  }
-  RngKey mixing_key(int64_t epoch, int64_t first) const {
-    return make_key(seed(), static_cast<uint64_t>(epoch), hash_name("mixing"),
-                    static_cast<uint64_t>(first));
   }
 
   void set_edge(int64_t edge) {
