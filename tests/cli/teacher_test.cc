@@ -144,6 +144,24 @@ TEST_F(Teacher, images_without_labels_come_beside_labelled_ones_and_resume_exact
   EXPECT_EQ(sized.exit_code, 0) << sized.err;
 }
 
+TEST_F(Teacher, few_views_are_those_of_kept_answers_alone) {
+  // 3 epochs; of views that come again the second would be the first.
+  const auto with_views = [](const std::string& run, const std::string& views,
+                             const std::string& probability) {
+    const CliResult result = taught(
+        run, {"--teacher-views", views, "--mix-probability", probability, "--max-updates", "39"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  };
+  with_views("all-mixed", "1", "1");
+  with_views("any-view", "0", "1");
+  EXPECT_EQ(weights("all-mixed"), weights("any-view"));
+  EXPECT_TRUE(kept("all-mixed").empty());
+  with_views("one-view", "1", "0.5");
+  with_views("other-views", "0", "0.5");
+  EXPECT_NE(weights("one-view"), weights("other-views"));
+  EXPECT_EQ(kept("one-view").size(), 1U);
+}
+
 TEST_F(Teacher, mixing_that_ends_at_once_is_none) {
   ASSERT_EQ(train("unmixed", {"--max-updates", "10", "--mixup-alpha", "0"}).exit_code, 0);
   ASSERT_EQ(train("ended", {"--max-updates", "10", "--mix-until", "0"}).exit_code, 0);

@@ -65,7 +65,9 @@ struct ImageFields : TaskFields {
       "of soft teaching: logits are divided by it before they are made probabilities", above(0));
     v("teacher_views", teacher_views,
       "ways in which each image is augmented, one after the other, with a teacher: what it says of "
-      "them is computed once and kept; 0: another one in each epoch, and nothing is kept",
+      "them is computed once and kept; 0, and where batches are mixed or features imitated: "
+      "another "
+      "one in each epoch, and nothing is kept",
       between(0, 1 << 20));
     v("teacher_feature_weight", teacher_feature_weight,
       "of imitating the teacher's last states, each of mean 0 and deviation 1, by a linear layer: "

@@ -129,7 +129,7 @@ class ImageTask final : public ModelTask {
     const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
     const std::string by = teacher_ ? " taught " + teacher_->key() : "";
     set_keys(images_.train.key() + as + by, images_.val.key() + as);
-    if (teacher_ && fields().teacher_views > 0 && !imitation_) keep_answers(as);
+    if (teacher_ && fields().teacher_views > 0 && !imitation_ && !mixes_all()) keep_answers(as);
     log_info("{} to train on{}, {} held out, {} classes, {} x {} pixels",
              counted(images_.train.size(), "image"),
              unlabelled() > 0 ? fmt::format(" ({} without label)", format_count(unlabelled())) : "",
@@ -162,16 +162,16 @@ class ImageTask final : public ModelTask {
     Mixing mixing;
     {
       const ProfilePhase phase("augment");
-      parallel_for(n, [&](int64_t i) {
-        crops[i] = augmented(samples[i], view_of(epoch));
-        batch.lay(i, crops[i], processor_);
-        if (!images_.train.has_label(samples[i])) return;
-        targets.labels.data<float>()[i * classes + images_.train.label(samples[i])] = 1;
-      });
       if (is_mixing(run)) {
         mixing = draw_mixing(fields().augmentation,
                              make_key(seed(), run.dropout.update, hash_name("mixing"), 0));
       }
+      parallel_for(n, [&](int64_t i) {
+        crops[i] = augmented(samples[i], view_of(epoch, mixing));
+        batch.lay(i, crops[i], processor_);
+        if (!images_.train.has_label(samples[i])) return;
+        targets.labels.data<float>()[i * classes + images_.train.label(samples[i])] = 1;
+      });
       mix(mixing, {.pixels = batch.pixels(),
                    .channels = Image::kChannels,
                    .sizes = batch.sizes(),
@@ -274,10 +274,13 @@ class ImageTask final : public ModelTask {
 
   // --- what is trained on ---
 
-  // With a teacher images come in a few views, one an epoch, so that its answers may be kept.
-  int64_t view_of(int64_t epoch) const {
-    const int64_t views = teacher_ && !imitation_ ? fields().teacher_views : 0;
-    return views > 0 ? epoch % views : epoch;
+  // What a teacher says of images is kept; of mixed ones, which never come again, it is not.
+  bool is_kept(const Mixing& mixing) const {
+    return teacher_ && teacher_->keeps() && mixing.kind == Mixing::Kind::none;
+  }
+  // One an epoch; where answers are kept a few, which come again.
+  int64_t view_of(int64_t epoch, const Mixing& mixing) const {
+    return is_kept(mixing) ? epoch % fields().teacher_views : epoch;
   }
   Image augmented(int64_t sample, int64_t view) const {
     return augment(images_.train.image(sample).rgb(), fields().augmentation,
@@ -288,6 +291,10 @@ class ImageTask final : public ModelTask {
     const double until = fields().mix_until;
     return until >= 1 || static_cast<double>(run.dropout.update) <=
                              until * static_cast<double>(config_.max_updates);
+  }
+  bool mixes_all() const {
+    const Augmentation& how = fields().augmentation;
+    return how.mixes() && how.mix_probability >= 1 && fields().mix_until >= 1;
   }
   void keep_answers(const std::string& as) {
     const ImageFields& f = fields();
@@ -301,16 +308,18 @@ class ImageTask final : public ModelTask {
   // the share of that.
   void ask_teacher(int64_t epoch, std::span<const int64_t> samples, std::span<const Image> crops,
                    const Mixing& mixing, const nn::Run& run, ImageTargets& targets) {
-    std::vector<int64_t> rows;
-    for (const int64_t i : samples) rows.push_back(view_of(epoch) * images_.train.size() + i);
     std::vector<float> logits;
-    if (imitation_) {
-      ImageTeacher::Said said = teacher_->say(crops, mixing, run, imitation_->grid());
+    if (is_kept(mixing)) {
+      std::vector<int64_t> rows;
+      const int64_t first = view_of(epoch, mixing) * images_.train.size();
+      for (const int64_t i : samples) rows.push_back(first + i);
+      logits = teacher_->kept_logits(crops, rows, run);
+    } else {
+      ImageTeacher::Said said =
+          teacher_->say(crops, mixing, run, imitation_ ? &imitation_->grid() : nullptr);
       logits = std::move(said.logits);
       targets.features = said.features;
-      targets.imitation = &*imitation_;
-    } else {
-      logits = teacher_->logits(crops, rows, mixing, run);
+      targets.imitation = imitation_ ? &*imitation_ : nullptr;
     }
     const int64_t classes = targets.labels.size(1);
     targets.taught = is_soft() ? softened(logits, classes, fields().teacher_temperature)
