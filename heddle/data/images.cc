@@ -108,7 +108,8 @@ ImageSet cached_set(const ImageSource& source, const std::string& name,
       source.root);
 }
 
-ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log) {
+ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log,
+                            const std::function<void(const ImageSource&)>& look) {
   ImageSources found = find_images(options.path);
   check(found.train.has_value(), ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);
@@ -117,6 +118,7 @@ ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log)
     found.val = std::move(others.val ? others.val : others.train);
   }
   if (found.val) relabel(*found.val, found.train->labels);  // before the long work
+  if (look) look(*found.train);
   ImageSet train = cached_set(*found.train, "train", options, log);
   check_classes(train, options.path);
   ImageSplit split = found.val ? ImageSplit{train, cached_set(*found.val, "val", options, log)}

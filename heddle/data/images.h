@@ -1,6 +1,7 @@
 // Sets of labelled images to train and to test on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,10 +55,12 @@ struct ImageSplit {
 
 /// The images of a path and those held out, from the cache (made where it is missing), with the
 /// labels of the training images. Where none are held out, val_share of each class (rounded up, but
-/// one stays), chosen by the seed, is. `log` hears how many there are.
+/// one stays), chosen by the seed, is. `log` hears how many there are. `look` sees the images to
+/// train on before any is decoded, and throws where that is not worth the time.
 /// Errors: those of find_images(), relabel() and ImageCache; data for a path without images to
 /// train on, fewer than two classes, or a share that leaves no image to hold out.
-ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log = nullptr);
+ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log = nullptr,
+                            const std::function<void(const ImageSource&)>& look = nullptr);
 
 /// The held-out images at a path where it has such, else all of them, to test a model on. `labels`
 /// are the model's; if empty, the set's own count. Of the options val_path, val_share and seed do

@@ -294,6 +294,16 @@ TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
   EXPECT_EQ(many.err.find("class_names"), many.err.npos) << many.err;
 }
 
+TEST_F(Detect, settings_that_fit_no_model_are_refused_before_images_are_read) {
+  write_file(path("junk.json"), "no JSON");
+  const CliResult refused =
+      run_heddle({"train", "--task", "object_detection", "--data", path("junk.json"), "--d-model",
+                  "18", "--max-updates", "1", "--out", path("none")});
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_NE(refused.err.find("d_model is 18"), refused.err.npos) << refused.err;
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(Detect, objects_are_judged_as_their_file_has_them) {
   ASSERT_EQ(train("odd", {"--max-updates", "1"}).exit_code, 0);
   fs::create_directories(path("uncleaned"));

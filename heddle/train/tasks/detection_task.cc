@@ -13,7 +13,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/train/batches/object_images.h"
 #include "heddle/train/metrics/average_precision.h"
-#include "heddle/train/tasks/model_task.h"
+#include "heddle/train/tasks/pixel_task.h"
 #include "heddle/train/tasks/set_loss.h"
 #include "heddle/vision/box_augment.h"
 
@@ -73,7 +73,7 @@ struct DetectionFields : TaskFields {
                   source, longest_edge);
   }
   void check_data(const TrainConfig& config, const RunPaths& paths) const override {
-    const bool is_drawn = config.task_config.as<DetectionFields>().drawn != "none";
+    const bool is_drawn = drawn != "none";
     heddle::check(!paths.data.empty() || is_drawn, ErrorKind::usage,
                   "train needs `data`, images with boxes, for task {}; or `drawn` shapes",
                   config.task);
@@ -87,6 +87,7 @@ struct DetectionFields : TaskFields {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
     }
+    if (paths.from.empty()) config.stack.config().check("config");  // before any image is read
   }
   template <class V>
   void fields(V& v) {
@@ -162,30 +163,18 @@ std::vector<ObjectTarget> targets_of(std::span<const LabelledBox> boxes, ImageSi
 
 }  // namespace
 
-class DetectionTask final : public ModelTask {
+class DetectionTask final : public PixelTask {
  public:
   using Fields = DetectionFields;
   static constexpr TaskFacts kFacts = {Head::objects, "loss,map,map_50", 10'000, "images"};
 
   DetectionTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
+      : PixelTask(config, paths, run), images_(open()) {
     StackConfig& stack = config_.stack;
-    if (paths.from.empty()) {
-      processor_.do_normalize = true;
-      processor_.image_mean = {0.485, 0.456, 0.406};  // ImageNet's, as of all DETRs
-      processor_.image_std = {0.229, 0.224, 0.225};
-    } else {
-      stack.hub() = config_of_model(paths.from).hub();
-      processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
-    }
-    if (fields().shortest_edge > 0) set_edges();
-    check_sees_all(processor_, paths.from);
     stack.hub().head = Head::objects;
     stack.hub().labels = images_.train.classes;
-    begin_model();
-    check_channels();
-    const std::string prepared = processor_.to_json().dump();
-    const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
+    begin_image_model();
+    const std::string as = preparation_key();
     set_keys(images_.train.key + as, images_.val.key + as);
     log_info("{} to train on, {} held out, {} classes, {} queries",
              counted(images_.train.size, "image"), format_count(images_.val.size),
@@ -258,13 +247,6 @@ class DetectionTask final : public ModelTask {
     return is_backbone ? fields().backbone_factor : 1;
   }
 
-  // The weights last: a folder that has them has all.
-  void save_model(const std::string& folder) const override {
-    make_directories(folder);
-    write_file_atomic(join_path(folder, kPreprocessorName), processor_.to_json().dump(2) + "\n");
-    ModelTask::save_model(folder);
-  }
-
  private:
   static constexpr int64_t kAtOnce = 16, kLookedAt = 1000;
 
@@ -272,6 +254,17 @@ class DetectionTask final : public ModelTask {
   const Detector& detector() const { return model().need<Detector>(config_.model_type); }
   const DetectorFacts& facts() const { return detector().detector(); }
 
+  // What does not suit a detector is said before images are decoded.
+  ObjectSplit open() {
+    if (paths_.from.empty()) {
+      processor_.do_normalize = true;
+      processor_.image_mean = {0.485, 0.456, 0.406};  // ImageNet's, as of all DETRs
+      processor_.image_std = {0.229, 0.224, 0.225};
+    }
+    if (fields().shortest_edge > 0) set_edges();
+    check_sees_all(processor_, paths_.from);
+    return open_images(config_, paths_, run_);
+  }
   void set_edges() {
     processor_.do_resize = true, processor_.do_center_crop = false;
     processor_.size = {};
@@ -400,7 +393,6 @@ class DetectionTask final : public ModelTask {
   }
 
   ObjectSplit images_;
-  ImageProcessor processor_;
   double floor_ = 0;
 };
 

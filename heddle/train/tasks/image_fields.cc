@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "heddle/base/names.h"
+#include "heddle/train/tasks/pixel_task.h"
 
 namespace heddle::train {
+
+namespace {
 
 void check_squares(const StackConfig& stack, int64_t edge) {
   const Json fields = to_json(stack.fields());
@@ -17,6 +20,16 @@ void check_squares(const StackConfig& stack, int64_t edge) {
         "train: `image_size` is {}, and images are trained at {} x {} pixels; leave it, and give "
         "`image_edge` {}",
         size, edge, edge, size);
+}
+
+}  // namespace
+
+void check_new_model(StackConfig stack, int64_t edge) {
+  check_squares(stack, edge);
+  check_channels(stack.integer({"num_channels"}));
+  check_patches(stack.integer({"patch_size"}), {edge, edge});
+  stack.set("image_size", edge);
+  stack.config().check("config");
 }
 
 void check_patches(int64_t edge, const ImageSize& image) {
@@ -88,13 +101,8 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
         "train: `labelled_in_batch` {}, but all images have labels; give `unlabelled` or "
         "`label_share`, with `teacher`",
         labelled_in_batch);
-  if (!paths.from.empty() || image_edge == 0) return;
   // Before any image is read, what is known of the model.
-  check_squares(config.stack, image_edge);
-  StackConfig stack = config.stack;
-  check_patches(stack.integer({"patch_size"}), {image_edge, image_edge});
-  stack.set("image_size", image_edge);
-  stack.config().check("config");
+  if (paths.from.empty() && image_edge > 0) check_new_model(config.stack, image_edge);
 }
 
 }  // namespace heddle::train

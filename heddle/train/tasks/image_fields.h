@@ -10,9 +10,10 @@
 
 namespace heddle::train {
 
-/// Errors: usage if a config that nothing is begun from asks for images other than of `edge` x
-/// `edge` pixels, which are trained on.
-void check_squares(const StackConfig& stack, int64_t edge);
+/// Whether a model that nothing is begun from can be trained on images of `edge` x `edge` pixels,
+/// as far as its config says. Errors: usage if it asks for others, or is not filled by its patches;
+/// data for fields that do not fit together.
+void check_new_model(StackConfig stack, int64_t edge);
 /// Errors: usage if patches of `edge` x `edge` pixels leave some of an image over; 0 or less: the
 /// model has no patches.
 void check_patches(int64_t edge, const ImageSize& image);
