@@ -8,6 +8,7 @@
 #include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
+#include "heddle/data/image_sources.h"
 
 namespace heddle::train {
 namespace {
@@ -39,13 +40,12 @@ ImageTeacher::ImageTeacher(const std::string& path, const std::vector<std::strin
   check(static_cast<bool>(reader_.model().heads().sequence_classes), ErrorKind::data,
         "{}: gives no classes of images, so it cannot teach", path);
   const std::vector<std::string>& known = reader_.model().labels();
-  for (const std::string& label : labels) {
-    const auto at = std::ranges::find(known, label);
-    check(at != known.end(), ErrorKind::data,
-          "{}: the teacher does not know the class '{}'; its classes are {}{}", path, label,
+  columns_ = places_among(labels, known);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    check(columns_[i] >= 0, ErrorKind::data,
+          "{}: the teacher does not know the class '{}'; its classes are {}{}", path, labels[i],
           fmt::join(std::span(known).first(std::min<size_t>(known.size(), 10)), ", "),
           known.size() > 10 ? ", .." : "");
-    columns_.push_back(static_cast<int32_t>(at - known.begin()));
   }
   key_ = key_of(reader_, labels);
 }
