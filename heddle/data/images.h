@@ -2,11 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "heddle/data/image_cache.h"
+#include "heddle/data/selection.h"
 
 namespace heddle {
 
@@ -22,13 +22,15 @@ struct ImageSetOptions {
 /// Images in the cache, all or some. Copies share them.
 class ImageSet {
  public:
-  int64_t size() const { return std::ssize(*chosen_); }
+  int64_t size() const { return chosen_.size(); }
   int64_t channels() const { return cache_.channels(); }  ///< 3; 1 of IDX, which is grey
   /// 0 <= i < size(), here and below.
-  ImageView image(int64_t i) const { return cache_.image(at(i)); }
-  int32_t label(int64_t i) const { return cache_.label(at(i)); }
+  ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
+  int32_t label(int64_t i) const { return cache_.label(chosen_[i]); }
   /// Of the image's file; of one of many in a file "FILE: image 7".
-  std::string path(int64_t i) const { return join_path(root_, std::string(cache_.name(at(i)))); }
+  std::string path(int64_t i) const {
+    return join_path(root_, std::string(cache_.name(chosen_[i])));
+  }
   const std::vector<std::string>& labels() const { return cache_.labels(); }
   /// 16 hex digits: equal for the same images with the same labels and names, in the same order.
   std::string key() const;
@@ -42,11 +44,10 @@ class ImageSet {
   friend ImageSet cached_set(const ImageSource& source, const std::string& name,
                              const ImageSetOptions& options, const CacheLog& log);
   ImageSet(ImageCache cache, std::string root);
-  int64_t at(int64_t i) const { return (*chosen_)[static_cast<size_t>(i)]; }
 
   ImageCache cache_;
   std::string root_;
-  std::shared_ptr<const std::vector<int64_t>> chosen_;
+  Selection chosen_;
 };
 
 struct ImageSplit {
