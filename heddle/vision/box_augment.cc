@@ -45,12 +45,14 @@ std::vector<LabelledBox> boxes_in(const Cut& cut, const std::vector<LabelledBox>
 
 BoxedImage cut_out(const BoxedImage& one, const Cut& cut, double min_visible) {
   const bool is_whole = one.image.size() == ImageSize{cut.part.height, cut.part.width};
-  BoxedImage result{is_whole ? one.image : crop(one.image, cut.part), {}};
-  if (result.image.size() != cut.size) {
-    result.image = resize(result.image, cut.size.height, cut.size.width, Resample::bilinear);
+  Image part = is_whole ? Image() : crop(one.image, cut.part);
+  const Image& from = is_whole ? one.image : part;
+  if (from.size() != cut.size) {
+    part = resize(from, cut.size.height, cut.size.width, Resample::bilinear);
+  } else if (is_whole) {
+    part = one.image;
   }
-  result.boxes = boxes_in(cut, one.boxes, min_visible);
-  return result;
+  return {std::move(part), boxes_in(cut, one.boxes, min_visible)};
 }
 
 // Below it models with four halvings see nothing.

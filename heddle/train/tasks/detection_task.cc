@@ -1,7 +1,7 @@
-// Objects in images: augmented to train on, prepared as they will be used to be
-// judged by.
+// Objects in images: augmented to train on, prepared as they will be used to be judged by.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
@@ -28,9 +28,8 @@ struct DetectionFields : TaskFields {
   BoxAugmentation augmentation;
   int64_t drawn_images = 20'000, drawn_held_out = 200, drawn_height = 128, drawn_width = 128;
 
-  // From nothing on little data: norms over groups and before sublayers, one
-  // rate for all, no dropout, clipping (facebookresearch/detr#157); queries
-  // that begin far apart.
+  // From nothing on little data: norms over groups and before sublayers, one rate for all, no
+  // dropout, clipping (facebookresearch/detr#157); queries that begin far apart.
   void suit(TrainConfig& config) override {
     config.optimizer = "adamw";
     config.schedule = "cosine";
@@ -92,8 +91,7 @@ struct DetectionFields : TaskFields {
   template <class V>
   void fields(V& v) {
     v("shortest_edge", shortest_edge,
-      "pixels of the shorter edge that images are resized to, their shape "
-      "stays; 0: that of the "
+      "pixels of the shorter edge that images are resized to, their shape stays; 0: that of the "
       "model that is begun from, else as they are",
       between(0, 65535));
     v("longest_edge", longest_edge, "no edge gets longer; 0: no bound", between(0, 65535));
@@ -102,13 +100,9 @@ struct DetectionFields : TaskFields {
     v("backbone_learning_rate_factor", backbone_factor,
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
-      "share of the images that is held out, chosen by the seed, where none "
-      "are",
-      between(0, 1));
+      "share of the images that is held out, chosen by the seed, where none are", between(0, 1));
     v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as "
-      "they are",
-      at_least(0));
+      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
     v("class_names", class_names, "of data that numbers its classes (boxes.tsv)");
     std::vector<std::string> kinds = drawn_kinds();
     kinds.insert(kinds.begin(), "none");
@@ -272,14 +266,12 @@ class DetectionTask final : public PixelTask {
     processor_.longest_edge = fields().longest_edge;
   }
 
-  // How many there are, and what a model that does not look at images could
-  // make of them.
+  // How many there are, and what a model that does not look at images could make of them.
   void look_at_objects() {
     const ObjectCounts counts = count_objects(images_.train, kLookedAt, facts().queries);
     if (counts.most > facts().queries) {
       log_warning(
-          "an image has {} objects, and the model {} queries: it can never "
-          "find more than these "
+          "an image has {} objects, and the model {} queries: it can never find more than these "
           "({:.1f} % of the objects are too many); give {} {}",
           counts.most, facts().queries,
           100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
@@ -287,21 +279,18 @@ class DetectionTask final : public PixelTask {
     }
     floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
                               facts().loss.eos_coefficient);
-    log_info(
-        "a model that does not look at its images has a class loss of "
-        "{:.4f} or more",
-        floor_);
+    log_info("a model that does not look at its images has a class loss of {:.4f} or more", floor_);
   }
 
   TrainedImage augmented(uint64_t epoch, int64_t sample) const {
     const BoxAugmentation& how = fields().augmentation;
     const AugmentDraw draw{seed(), epoch, static_cast<uint64_t>(sample)};
-    const BoxedImage one = images_.train.at(sample);
+    BoxedImage one = images_.train.at(sample);
     const ImageSize target = processor_.resized(one.image.size());
     BoxedImage changed;
     if (const auto others = draw_mosaic(how, images_.train.size, draw)) {
-      const std::array four = {one, images_.train.at((*others)[0]), images_.train.at((*others)[1]),
-                               images_.train.at((*others)[2])};
+      const std::array four = {std::move(one), images_.train.at((*others)[0]),
+                               images_.train.at((*others)[1]), images_.train.at((*others)[2])};
       changed = augment_mosaic(four, how, target, draw);
     } else {
       changed = augment_boxes(one, how, target, draw);
@@ -374,10 +363,8 @@ class DetectionTask final : public PixelTask {
   void examine(const SetLossSums& s, uint64_t update) const {
     const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
     log_info(
-        "class loss {:.4f} (that of a blind model {:.4f}), distance "
-        "{:.4f}, 1 - GIoU {:.4f}; of "
-        "matched queries {:.1f} % see another class or none; two queries "
-        "share {:.0f} % of their "
+        "class loss {:.4f} (that of a blind model {:.4f}), distance {:.4f}, 1 - GIoU {:.4f}; of "
+        "matched queries {:.1f} % see another class or none; two queries share {:.0f} % of their "
         "boxes",
         s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
         100 * overlap);

@@ -71,7 +71,7 @@ Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjec
 NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
                          const DenoisingWeights& how);
 
-/// The same loss over objects.restored, of so many layers, in which each query has its object.
+/// The same loss over noised.restored, of so many layers, in which each query has its object.
 /// objects: without noise    returns: [1] f32; undefined if there is no object
 Tensor restoration_loss(const NoisedObjects& noised, int64_t layers, const BatchObjects& objects,
                         const SetLossWeights& weights, float factor = 1);
