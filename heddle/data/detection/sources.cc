@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -129,6 +130,14 @@ void relabel_for_model(DetectionSource& source, const std::vector<std::string>& 
     source.is_numbered = false;
   }
   relabel(source, labels);
+}
+
+double number_of(const std::string& text, const std::string& where) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, value);
+  check(fault == std::errc() && stop == end, ErrorKind::data, "{}: '{}' is no number", where, text);
+  return value;
 }
 
 void check_corners(const Box& box, const std::string& where) {

@@ -72,6 +72,9 @@ inline constexpr double kFarthestCorner = 1e6;
 /// Errors: data, with `where` in front, for a number beyond it.
 void check_corners(const Box& box, const std::string& where);
 
+/// The number that a text is, all of it. Errors: data, with `where` in front, for another text.
+double number_of(const std::string& text, const std::string& where);
+
 /// An image of a part, see ImageSource::add_file(); no boxes yet.
 void add_image_file(DetectionSource& source, const std::string& name, int64_t id);
 
