@@ -175,10 +175,11 @@ TEST_F(Teacher, what_cannot_be_taught_is_refused) {
                  "--teacher");
   for (const auto& [flag, value] :
        {std::pair("--teaching", "soft"), std::pair("--teacher-weight", "0.3"),
-        std::pair("--teacher-temperature", "2")}) {
+        std::pair("--teacher-temperature", "2"), std::pair("--teacher-views", "4")}) {
     expect_refused(train("none", {flag, value, "--max-updates", "2"}), 2,
                    std::string(flag) + " says how to follow a teacher");
   }
+  expect_refused(taught("none", {"--teacher-feature-layers", "1"}), 2, "imitate nothing");
   expect_refused(taught("none", {"--labelled-in-batch", "8"}), 2, "all images have labels");
   expect_refused(taught("none", {"--labelled-in-batch", "32"}), 2, "leaves no place");
   expect_refused(taught("none", {"--unlabelled", path("gone")}), 3, "gone");

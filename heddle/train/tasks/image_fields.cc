@@ -65,6 +65,8 @@ void ImageFields::check_fit(const TrainConfig& config, const std::string& source
         "{}: features of a teacher are imitated by a model that is trained whole; leave "
         "`teacher_feature_weight`, or `train_only`, `freeze` and `lora_rank`",
         source);
+  check(teacher_feature_layers.empty() || teacher_feature_weight > 0, ErrorKind::usage,
+        "{}: `teacher_feature_layers` imitate nothing; give `teacher_feature_weight`", source);
   check(teacher_feature_layers.empty() || !config.recompute, ErrorKind::usage,
         "{}: `recompute` keeps no hidden states for `teacher_feature_layers`", source);
 }
@@ -89,7 +91,8 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
   for (const auto& [key, is_told] :
        {std::pair{"teaching", teaching != defaults.teaching},
         std::pair{"teacher_weight", teacher_weight != defaults.teacher_weight},
-        std::pair{"teacher_temperature", teacher_temperature != defaults.teacher_temperature}}) {
+        std::pair{"teacher_temperature", teacher_temperature != defaults.teacher_temperature},
+        std::pair{"teacher_views", teacher_views != defaults.teacher_views}}) {
     check(!is_told || !paths.teacher.empty(), ErrorKind::usage,
           "train: {} says how to follow a teacher, and nobody teaches; give `teacher`",
           field_name(key));
