@@ -213,6 +213,8 @@ Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjec
 
 NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
                          const DenoisingWeights& how) {
+  check(keys.size() == objects.size(), ErrorKind::shape, "noise: {} keys of {} images", keys.size(),
+        objects.size());
   NoisedObjects all{.groups = how.groups};
   for (size_t i = 0; i < objects.size(); ++i) {
     RngStream random(keys[i]);

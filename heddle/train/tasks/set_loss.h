@@ -67,7 +67,7 @@ Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjec
                 std::span<const Matches> matches, const SetLossWeights& weights, float factor = 1);
 
 /// The objects of a batch `groups` times each with noise, of its own random numbers; `keys`: of
-/// each image.
+/// each image. Errors: shape for another number of keys.
 NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
                          const DenoisingWeights& how);
 
