@@ -81,6 +81,8 @@ Image augment(const Image& image, const Augmentation& how, const AugmentTarget& 
 /// strength: color_jitter's.
 void jitter_colors(Image& image, double strength, RngStream& random);
 
+/// Any place of a part in an image, which is no smaller.
+PixelBox draw_place(ImageSize whole, ImageSize part, RngStream& random);
 /// The part that random_resized_crop cuts out: an area between the share and all, height and width
 /// in a ratio from 3/4 to 4/3. If ten draws do not fit, the largest middle part of such a ratio.
 PixelBox draw_crop(ImageSize size, double share, RngStream& random);

@@ -126,7 +126,7 @@ double Mixing::kept(ImageSize size) const {
 Mixing draw_mixing(const Augmentation& how, RngKey key) {
   RngStream random(key);
   const bool has_mixup = how.mixup_alpha > 0, has_cutmix = how.cutmix_alpha > 0;
-  const bool is_mixed = static_cast<double>(random.uniform()) < how.mix_probability;
+  const bool is_mixed = random.happens(how.mix_probability);
   if (!is_mixed || (!has_mixup && !has_cutmix)) return {};
   const bool is_cutmix = has_cutmix && (!has_mixup || random.below(2) == 1);
   Mixing result;
