@@ -25,14 +25,10 @@ class Chance {
  public:
   Chance(uint64_t seed, std::string_view kind, uint64_t index)
       : stream_(make_key(seed, 0, hash_name(kind), index)) {}
-  double between(double low, double high) {
-    return low + (high - low) * static_cast<double>(stream_.uniform());
-  }
+  double between(double low, double high) { return stream_.between(low, high); }
   /// low, .., high.
-  int64_t count(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(stream_.below(static_cast<uint64_t>(high - low + 1)));
-  }
-  bool happens(double probability) { return static_cast<double>(stream_.uniform()) < probability; }
+  int64_t count(int64_t low, int64_t high) { return low + stream_.index(high - low + 1); }
+  bool happens(double probability) { return stream_.happens(probability); }
   /// About normal, of deviation 1: the sum of a number's four bytes, the same on every platform.
   float noise() {
     const uint32_t n = stream_.next();

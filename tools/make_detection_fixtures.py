@@ -48,6 +48,23 @@ def make_case(seed, images, classes, whole, most_found):
     return {"images": images, "classes": classes, "truths": truths, "found": found}
 
 
+def with_odd_truths(case):
+    """Some truths as files have them that nobody cleaned: flat, turned inside out, far outside, or of
+    an area of 0 or below."""
+    for n, truth in enumerate(case["truths"]):
+        if n % 9 == 0:
+            truth[3] = 0
+        elif n % 9 == 2:
+            truth[3], truth[4] = -truth[3], -truth[4]
+        elif n % 9 == 4:
+            truth[1] -= 5000
+        elif n % 9 == 6:
+            truth[7] = 0.0
+        elif n % 9 == 8:
+            truth[7] = -4.0
+    return case
+
+
 def evaluate(case):
     coco = COCO()
     coco.dataset = {
@@ -86,9 +103,10 @@ def evaluate(case):
 def main():
     cases = []
     for seed, images, classes, whole, most in [(1, 25, 4, False, 6), (2, 30, 3, True, 6), (3, 3, 3, True, 160), (4, 12, 2, False, 2)]:
-        case = make_case(seed, images, classes, whole, most)
+        cases.append(make_case(seed, images, classes, whole, most))
+    cases.append(with_odd_truths(make_case(5, 15, 2, False, 3)))
+    for case in cases:
         case["want"] = evaluate(case)
-        cases.append(case)
     path = os.path.join(ROOT, "tests/fixtures/average_precision.json")
     with open(path, "w") as file:
         file.write("[" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases) + "]\n")

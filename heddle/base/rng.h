@@ -65,6 +65,12 @@ class RngStream {
   }
   /// Uniform in [0, 1), 24 bits.
   float uniform() { return static_cast<float>(next() >> 8) * 0x1p-24f; }
+  /// Uniform in [low, high).
+  double between(double low, double high) {
+    return low + (high - low) * static_cast<double>(uniform());
+  }
+  /// Whether what has this probability happens.
+  bool happens(double probability) { return static_cast<double>(uniform()) < probability; }
   /// Uniform integer in [0, n), n >= 1, without bias (Lemire 2019).
   uint64_t below(uint64_t n) {
     __extension__ using Wide = unsigned __int128;
@@ -74,6 +80,8 @@ class RngStream {
       if (static_cast<uint64_t>(m) >= (0 - n) % n) return static_cast<uint64_t>(m >> 64);
     }
   }
+  /// The same of signed integers.
+  int64_t index(int64_t n) { return static_cast<int64_t>(below(static_cast<uint64_t>(n))); }
 
  private:
   RngKey key_;

@@ -57,7 +57,8 @@ std::string key_of(const std::vector<std::vector<LabelledBox>>& boxes,
     text += fmt::format("{}:", ids[i]);
     for (const LabelledBox& b : boxes[i]) {
       text += fmt::format(" {} {} {} {} {} {} {}", b.box.x0, b.box.y0, b.box.x1, b.box.y1, b.label,
-                          b.is_crowd, b.area);
+                          b.is_crowd, b.area.value_or(0));
+      if (b.area == 0.0) text += " none";  // another one than that of the box
     }
     text += '\n';
   }
@@ -76,14 +77,17 @@ std::string BoxCleaner::Faults::text() const {
       count > std::ssize(first) ? fmt::format("; and {} more", count - std::ssize(first)) : "");
 }
 
+void BoxCleaner::compare_size(const DetectionSource& source, size_t entry, ImageSize file) {
+  const ImageSize said = source.sizes[entry];
+  if (said.height <= 0 || said.width <= 0 || said == file) return;
+  resized_.add(fmt::format("{} is {} x {}, not {} x {}", source.images.entries[entry].name,
+                           file.width, file.height, said.width, said.height));
+}
+
 std::vector<LabelledBox> BoxCleaner::clean(const DetectionSource& source, size_t entry,
                                            ImageSize file, ImageSize shown) {
+  compare_size(source, entry, file);
   const std::string& name = source.images.entries[entry].name;
-  const ImageSize said = source.sizes[entry];
-  if (said.height > 0 && said.width > 0 && said != file) {
-    resized_.add(fmt::format("{} is {} x {}, not {} x {}", name, file.width, file.height,
-                             said.width, said.height));
-  }
   std::vector<LabelledBox> kept;
   for (LabelledBox one : source.boxes[entry]) {
     const auto what = [&] { return fmt::format("{} {}", name, words(one.box)); };
@@ -95,7 +99,7 @@ std::vector<LabelledBox> BoxCleaner::clean(const DetectionSource& source, size_t
     } else {
       if (inside != one.box) clipped_.add(what());
       one.box = clipped(resized(inside, file, shown), shown);  // but for rounding
-      one.area *= area_of(shown) / area_of(file);
+      if (one.area) *one.area *= area_of(shown) / area_of(file);
       kept.push_back(one);
     }
   }
@@ -119,17 +123,14 @@ void BoxCleaner::warn(const std::string& file) const {
 DetectionSet::DetectionSet(ImageCache cache, std::string root, Shared shared)
     : cache_(std::move(cache)),
       root_(std::move(root)),
-      shared_(std::make_shared<const Shared>(std::move(shared))) {
-  std::vector<int64_t> all(static_cast<size_t>(cache_.size()));
-  std::iota(all.begin(), all.end(), 0);
-  chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(all));
-}
+      shared_(std::make_shared<const Shared>(std::move(shared))),
+      chosen_(cache_.size()) {}
 
 std::span<const LabelledBox> DetectionSet::boxes(int64_t i) const {
-  return shared_->boxes[static_cast<size_t>(at(i))];
+  return shared_->boxes[static_cast<size_t>(chosen_[i])];
 }
 
-int64_t DetectionSet::id(int64_t i) const { return shared_->ids[static_cast<size_t>(at(i))]; }
+int64_t DetectionSet::id(int64_t i) const { return shared_->ids[static_cast<size_t>(chosen_[i])]; }
 
 int64_t DetectionSet::most_boxes() const {
   int64_t most = 0;
@@ -140,18 +141,12 @@ int64_t DetectionSet::most_boxes() const {
 }
 
 std::string DetectionSet::key() const {
-  return checksum(fmt::format("{} {} {}", cache_.key(), shared_->key,
-                              checksum(std::as_bytes(std::span(*chosen_)))));
+  return checksum(fmt::format("{} {} {}", cache_.key(), shared_->key, chosen_.key()));
 }
 
 DetectionSet DetectionSet::select(const std::vector<int64_t>& images) const {
-  std::vector<int64_t> chosen;
-  for (const int64_t i : images) {
-    check(i >= 0 && i < size(), ErrorKind::internal, "image {} of a set of {}", i, size());
-    chosen.push_back(at(i));
-  }
   DetectionSet part = *this;
-  part.chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(chosen));
+  part.chosen_ = chosen_.select(images);
   return part;
 }
 
@@ -163,7 +158,9 @@ DetectionSet cached_detections(const DetectionSource& source, const std::string&
   BoxCleaner cleaner;
   size_t entry = 0;  // of the image: those that cannot be read are not in the cache
   for (int64_t i = 0; i < cache.size(); ++i, ++entry) {
-    while (source.images.entries[entry].name != cache.name(i)) ++entry;
+    while (entry < source.ids.size() && source.images.entries[entry].name != cache.name(i)) ++entry;
+    check(entry < source.ids.size(), ErrorKind::data, "{}: has no image '{}' of its cache, {}",
+          source.file, cache.name(i), cache.path());
     shared.boxes.push_back(
         cleaner.clean(source, entry, cache.original_size(i), cache.image(i).size));
     shared.ids.push_back(source.ids[entry]);

@@ -8,6 +8,7 @@
 
 #include "heddle/data/detection/sources.h"
 #include "heddle/data/image_cache.h"
+#include "heddle/data/selection.h"
 
 namespace heddle {
 
@@ -24,14 +25,17 @@ struct DetectionSetOptions {
 };
 
 /// Makes the boxes of a set those that an image can show: clipped to it; without those of no area
-/// and those outside. It remembers what it changed. pycocotools judges by all of them, as they are.
+/// and those outside. It remembers what it changed. For training and its validation: `heddle eval`
+/// judges by all boxes as their file has them, as pycocotools does.
 class BoxCleaner {
  public:
   /// The boxes of an image whose file has the size `file`, in pixels of `shown`, which it is
-  /// resized to; areas become smaller with it, an area of 0 stays.
+  /// resized to; areas become smaller with it.
   std::vector<LabelledBox> clean(const DetectionSource& source, size_t entry, ImageSize file,
                                  ImageSize shown);
-  /// Counts what was changed in warnings, and names the first ones. `file` is the source's.
+  /// Remembers an image whose file has not the size that the source says; clean() does so too.
+  void compare_size(const DetectionSource& source, size_t entry, ImageSize file);
+  /// Counts all that in warnings, and names the first ones. `file` is the source's.
   void warn(const std::string& file) const;
 
  private:
@@ -48,18 +52,20 @@ class BoxCleaner {
 /// Images in the cache with their boxes, all or some. Copies share them.
 class DetectionSet {
  public:
-  int64_t size() const { return std::ssize(*chosen_); }
+  int64_t size() const { return chosen_.size(); }
   int64_t channels() const { return cache_.channels(); }
   /// 0 <= i < size(), here and below.
-  ImageView image(int64_t i) const { return cache_.image(at(i)); }
+  ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
   /// Of the image's objects, in pixels of image(i), inside it, none of them flat; their `area` as
   /// BoxCleaner says. There may be none.
   std::span<const LabelledBox> boxes(int64_t i) const;
   /// The size of the image's file; cache_edge makes image(i) smaller.
-  ImageSize original_size(int64_t i) const { return cache_.original_size(at(i)); }
+  ImageSize original_size(int64_t i) const { return cache_.original_size(chosen_[i]); }
   /// COCO's id of the image; elsewhere its number in the files' order, from 1.
   int64_t id(int64_t i) const;
-  std::string path(int64_t i) const { return join_path(root_, std::string(cache_.name(at(i)))); }
+  std::string path(int64_t i) const {
+    return join_path(root_, std::string(cache_.name(chosen_[i])));
+  }
   const std::vector<std::string>& classes() const { return shared_->classes; }
   /// COCO's category id of each class; elsewhere its number, from 1.
   const std::vector<int64_t>& category_ids() const { return shared_->category_ids; }
@@ -83,12 +89,11 @@ class DetectionSet {
     std::string key = {};  // of boxes and classes
   };
   DetectionSet(ImageCache cache, std::string root, Shared shared);
-  int64_t at(int64_t i) const { return (*chosen_)[static_cast<size_t>(i)]; }
 
   ImageCache cache_;
   std::string root_;
   std::shared_ptr<const Shared> shared_;
-  std::shared_ptr<const std::vector<int64_t>> chosen_;
+  Selection chosen_;
 };
 
 struct DetectionSplit {

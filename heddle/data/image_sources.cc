@@ -54,10 +54,7 @@ struct ClassFolders {
       if (S_ISDIR(facts.st_mode)) {
         add(below, label);
       } else if (is_image_name(file)) {
-        if (stat(path.c_str(), &facts) != 0) facts.st_size = 0;  // said when it is decoded
-        source.entries.push_back({below, label, static_cast<int64_t>(facts.st_size)});
-        source.content += fmt::format("{} {} {}.{:09}\n", below, facts.st_size,
-                                      facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
+        source.add_file(below, label);
       } else if (others++ == 0) {
         first_other = path;
       }
@@ -69,10 +66,7 @@ struct ClassFolders {
       log_warning("passed over: {} that are no images, the first {}", counted(others, "file"),
                   first_other);
     }
-    source.decode = [](size_t, const std::string& image_path) {
-      Image image = read_image(image_path);
-      return DecodedImage{image.size(), std::move(image.pixels)};
-    };
+    source.decode = [](size_t, const std::string& path) { return decode_image_file(path); };
     return std::move(source);
   }
 };
@@ -140,7 +134,7 @@ bool is_train_name(const std::string& name) {
 }
 
 // Files of the kind in a folder: those to train on, and those of the first held-out part.
-std::optional<ImageSources> find_packs(PackKind kind, const std::string& folder) {
+std::optional<ImageSources> find_packs_of(PackKind kind, const std::string& folder) {
   std::vector<std::string> all;
   for (const std::string& name : list_directory(folder)) {
     if (pack_kind(name) == kind) all.push_back(name);
@@ -163,17 +157,36 @@ std::optional<ImageSources> find_packs(PackKind kind, const std::string& folder)
   return found;
 }
 
+// Those of the first kind that is there.
+std::optional<ImageSources> find_packs(const std::string& folder) {
+  for (const PackKind kind : {PackKind::jpeg, PackKind::idx, PackKind::cifar}) {
+    if (auto found = find_packs_of(kind, folder)) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string ImageSource::path(size_t i) const { return join_path(root, entries[i].name); }
 
+void ImageSource::add_file(const std::string& name, int32_t label) {
+  struct stat facts = {};
+  if (stat(join_path(root, name).c_str(), &facts) != 0) facts = {};
+  entries.push_back({name, label, static_cast<int64_t>(facts.st_size)});
+  content += fmt::format("{} {} {}.{:09}\n", name, facts.st_size, facts.st_mtim.tv_sec,
+                         facts.st_mtim.tv_nsec);
+}
+
+DecodedImage decode_image_file(const std::string& path) {
+  Image image = read_image(path);
+  return DecodedImage{image.size(), std::move(image.pixels)};
+}
+
 ImageSources find_images(const std::string& path) {
   check(path_exists(path), ErrorKind::data, "{}: there is no such file or folder", path);
   if (is_directory(path)) {
-    for (const PackKind kind : {PackKind::jpeg, PackKind::idx, PackKind::cifar}) {
-      if (auto found = find_packs(kind, path)) return std::move(*found);
-    }
-    return find_class_folders(path);
+    std::optional<ImageSources> packs = find_packs(path);
+    return packs ? std::move(*packs) : find_class_folders(path);
   }
   const size_t slash = path.rfind('/');
   const std::string name = slash == path.npos ? path : path.substr(slash + 1);
@@ -189,14 +202,10 @@ ImageSources find_images(const std::string& path) {
 
 ImageSource find_unlabelled(const std::string& path) {
   check(path_exists(path), ErrorKind::data, "{}: there is no such file or folder", path);
-  bool is_packed = !is_directory(path);
-  for (const PackKind kind : {PackKind::jpeg, PackKind::idx, PackKind::cifar}) {
-    is_packed = is_packed || find_packs(kind, path).has_value();
-  }
+  std::optional<ImageSources> packs = is_directory(path) ? find_packs(path) : find_images(path);
   ImageSource source;
-  if (is_packed) {
-    ImageSources found = find_images(path);
-    source = std::move(found.train ? *found.train : *found.val);
+  if (packs) {
+    source = std::move(packs->train ? *packs->train : *packs->val);
   } else {
     ClassFolders all;
     all.source.root = path;
@@ -210,13 +219,19 @@ ImageSource find_unlabelled(const std::string& path) {
   return source;
 }
 
+std::vector<int32_t> places_among(const std::vector<std::string>& names,
+                                  const std::vector<std::string>& others) {
+  std::vector<int32_t> places;
+  for (const std::string& name : names) {
+    const auto at = std::ranges::find(others, name);
+    places.push_back(at == others.end() ? -1 : static_cast<int32_t>(at - others.begin()));
+  }
+  return places;
+}
+
 void relabel(ImageSource& source, const std::vector<std::string>& labels) {
   if (source.labels == labels) return;
-  std::vector<int32_t> as;
-  for (const std::string& label : source.labels) {
-    const auto at = std::ranges::find(labels, label);
-    as.push_back(at == labels.end() ? -1 : static_cast<int32_t>(at - labels.begin()));
-  }
+  const std::vector<int32_t> as = places_among(source.labels, labels);
   for (size_t i = 0; i < source.entries.size(); ++i) {
     int32_t& label = source.entries[i].label;
     check(as[label] >= 0, ErrorKind::data, "{}: its class '{}' is not among the {} known ones",

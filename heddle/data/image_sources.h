@@ -30,10 +30,16 @@ struct ImageSource {
   std::vector<Entry> entries;
   int64_t channels = Image::kChannels;
   std::string path(size_t i) const;
+  /// Adds the file of an image below the root, which decode_image_file() is to decode. One that
+  /// cannot be looked at counts as empty; what is wrong is said when it is decoded.
+  void add_file(const std::string& name, int32_t label);
   /// The image of entry i; path(i) opens messages. Any thread may call it. Errors: data.
   std::function<DecodedImage(size_t i, const std::string& path)> decode;
   std::string content;  ///< differs wherever another cache is needed
 };
+
+/// A JPEG or PNG file. Errors: those of read_image().
+DecodedImage decode_image_file(const std::string& path);
 
 struct ImageSources {
   std::optional<ImageSource> train, val;
@@ -56,6 +62,10 @@ ImageSources find_images(const std::string& path);
 /// or all JPEG and PNG files in a folder and those below it. Each has label 0 of one class without
 /// a name. Errors: data, naming the path, if there is none; those of find_images().
 ImageSource find_unlabelled(const std::string& path);
+
+/// Where each name stands among others; -1: it does not.
+std::vector<int32_t> places_among(const std::vector<std::string>& names,
+                                  const std::vector<std::string>& others);
 
 /// The labels of `source` become those of `labels` that have the same name.
 /// Errors: data for a label in use that is not among them.

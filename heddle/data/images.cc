@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "heddle/base/error.h"
@@ -73,24 +72,15 @@ void check_classes(const ImageSet& train, const std::string& path) {
 }  // namespace
 
 ImageSet::ImageSet(ImageCache cache, std::string root)
-    : cache_(std::move(cache)), root_(std::move(root)) {
-  std::vector<int64_t> all(static_cast<size_t>(cache_.size()));
-  std::iota(all.begin(), all.end(), 0);
-  chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(all));
-}
+    : cache_(std::move(cache)), root_(std::move(root)), chosen_(cache_.size()) {}
 
 std::string ImageSet::key() const {
-  return checksum(fmt::format("{} {}", cache_.key(), checksum(std::as_bytes(std::span(*chosen_)))));
+  return checksum(fmt::format("{} {}", cache_.key(), chosen_.key()));
 }
 
 ImageSet ImageSet::select(const std::vector<int64_t>& images) const {
-  std::vector<int64_t> chosen;
-  for (const int64_t i : images) {
-    check(i >= 0 && i < size(), ErrorKind::internal, "image {} of a set of {}", i, size());
-    chosen.push_back(at(i));
-  }
   ImageSet part = *this;
-  part.chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(chosen));
+  part.chosen_ = chosen_.select(images);
   return part;
 }
 
@@ -108,7 +98,8 @@ ImageSet cached_set(const ImageSource& source, const std::string& name,
       source.root);
 }
 
-ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log) {
+ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log,
+                            const std::function<void(const ImageSource&)>& look) {
   ImageSources found = find_images(options.path);
   check(found.train.has_value(), ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);
@@ -117,6 +108,7 @@ ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log)
     found.val = std::move(others.val ? others.val : others.train);
   }
   if (found.val) relabel(*found.val, found.train->labels);  // before the long work
+  if (look) look(*found.train);
   ImageSet train = cached_set(*found.train, "train", options, log);
   check_classes(train, options.path);
   ImageSplit split = found.val ? ImageSplit{train, cached_set(*found.val, "val", options, log)}

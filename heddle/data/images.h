@@ -1,11 +1,12 @@
 // Sets of labelled images to train and to test on.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "heddle/data/image_cache.h"
+#include "heddle/data/selection.h"
 
 namespace heddle {
 
@@ -21,13 +22,15 @@ struct ImageSetOptions {
 /// Images in the cache, all or some. Copies share them.
 class ImageSet {
  public:
-  int64_t size() const { return std::ssize(*chosen_); }
+  int64_t size() const { return chosen_.size(); }
   int64_t channels() const { return cache_.channels(); }  ///< 3; 1 of IDX, which is grey
   /// 0 <= i < size(), here and below.
-  ImageView image(int64_t i) const { return cache_.image(at(i)); }
-  int32_t label(int64_t i) const { return cache_.label(at(i)); }
+  ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
+  int32_t label(int64_t i) const { return cache_.label(chosen_[i]); }
   /// Of the image's file; of one of many in a file "FILE: image 7".
-  std::string path(int64_t i) const { return join_path(root_, std::string(cache_.name(at(i)))); }
+  std::string path(int64_t i) const {
+    return join_path(root_, std::string(cache_.name(chosen_[i])));
+  }
   const std::vector<std::string>& labels() const { return cache_.labels(); }
   /// 16 hex digits: equal for the same images with the same labels and names, in the same order.
   std::string key() const;
@@ -41,11 +44,10 @@ class ImageSet {
   friend ImageSet cached_set(const ImageSource& source, const std::string& name,
                              const ImageSetOptions& options, const CacheLog& log);
   ImageSet(ImageCache cache, std::string root);
-  int64_t at(int64_t i) const { return (*chosen_)[static_cast<size_t>(i)]; }
 
   ImageCache cache_;
   std::string root_;
-  std::shared_ptr<const std::vector<int64_t>> chosen_;
+  Selection chosen_;
 };
 
 struct ImageSplit {
@@ -54,10 +56,12 @@ struct ImageSplit {
 
 /// The images of a path and those held out, from the cache (made where it is missing), with the
 /// labels of the training images. Where none are held out, val_share of each class (rounded up, but
-/// one stays), chosen by the seed, is. `log` hears how many there are.
+/// one stays), chosen by the seed, is. `log` hears how many there are. `look` sees the images to
+/// train on before any is decoded, and throws where that is not worth the time.
 /// Errors: those of find_images(), relabel() and ImageCache; data for a path without images to
 /// train on, fewer than two classes, or a share that leaves no image to hold out.
-ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log = nullptr);
+ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log = nullptr,
+                            const std::function<void(const ImageSource&)>& look = nullptr);
 
 /// The held-out images at a path where it has such, else all of them, to test a model on. `labels`
 /// are the model's; if empty, the set's own count. Of the options val_path, val_share and seed do

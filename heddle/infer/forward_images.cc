@@ -118,10 +118,9 @@ void forward_images(const ImageModel& model, const PixelValues& pixels, const st
   run.use(options.precision);
   if (options.all) run.observer = &observer;
   for (const ModelOutput& o : model.forward(images, run)) {
-    if (o.is_of_sequences)
-      outputs.push_back({o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()});
-    else
-      outputs.push_back(of_rows(o.name, batch, o.x));
+    outputs.push_back(o.is_of_sequences
+                          ? OutputTensor{o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()}
+                          : of_rows(o.name, batch, o.x));
   }
   write(path, outputs);
 }

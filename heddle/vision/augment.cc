@@ -13,24 +13,11 @@ namespace {
 
 constexpr int kTries = 10;
 
-double between_draw(double low, double high, RngStream& random) {
-  return low + (high - low) * static_cast<double>(random.uniform());
-}
-
-int64_t below_draw(int64_t count, RngStream& random) {
-  return static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
-}
-
 // Height and width of about an area; `ratio` of the one to the other is drawn on a log scale, so
 // that lying and standing parts are as likely.
 ImageSize draw_part(double area, double ratio_low, double ratio_high, RngStream& random) {
-  const double ratio = std::exp(between_draw(std::log(ratio_low), std::log(ratio_high), random));
+  const double ratio = std::exp(random.between(std::log(ratio_low), std::log(ratio_high)));
   return {std::llrint(std::sqrt(area * ratio)), std::llrint(std::sqrt(area / ratio))};
-}
-
-PixelBox draw_place(ImageSize whole, ImageSize part, RngStream& random) {
-  const int64_t top = below_draw(whole.height - part.height + 1, random);
-  return {top, below_draw(whole.width - part.width + 1, random), part.height, part.width};
 }
 
 Image resized(const Image& image, const AugmentTarget& target) {
@@ -49,7 +36,7 @@ void apply_policy(Image& image, const Augmentation& how, RngStream random) {
 }
 
 void erase(Image& image, const Augmentation& how, RngStream random) {
-  if (static_cast<double>(random.uniform()) >= how.random_erasing) return;
+  if (!random.happens(how.random_erasing)) return;
   if (const auto box = draw_erased(image.size(), random)) paint(image, *box, how.fill());
 }
 
@@ -87,15 +74,20 @@ void jitter_colors(Image& image, double strength, RngStream& random) {
   std::vector<ImageOp> ops = {ImageOp::brightness, ImageOp::contrast, ImageOp::color};
   shuffle_values(ops, random);
   for (const ImageOp op : ops) {
-    apply(image, op, between_draw(std::max(-1.0, -strength), strength, random));
+    apply(image, op, random.between(std::max(-1.0, -strength), strength));
   }
+}
+
+PixelBox draw_place(ImageSize whole, ImageSize part, RngStream& random) {
+  const int64_t top = random.index(whole.height - part.height + 1);
+  return {top, random.index(whole.width - part.width + 1), part.height, part.width};
 }
 
 PixelBox draw_crop(ImageSize size, double share, RngStream& random) {
   constexpr double low = 3.0 / 4, high = 4.0 / 3;
   const auto height = static_cast<double>(size.height), width = static_cast<double>(size.width);
   for (int i = 0; i < kTries; ++i) {
-    const double area = height * width * between_draw(share, 1, random);
+    const double area = height * width * random.between(share, 1);
     const ImageSize part = draw_part(area, low, high, random);
     const bool is_inside =
         part.height > 0 && part.height <= size.height && part.width > 0 && part.width <= size.width;
@@ -110,7 +102,7 @@ PixelBox draw_crop(ImageSize size, double share, RngStream& random) {
 std::optional<PixelBox> draw_erased(ImageSize size, RngStream& random) {
   const auto area = static_cast<double>(size.height * size.width);
   for (int i = 0; i < kTries; ++i) {
-    const double erased = area * between_draw(0.02, 0.33, random);
+    const double erased = area * random.between(0.02, 0.33);
     const ImageSize part = draw_part(erased, 0.3, 3.3, random);
     const bool is_inside = part.height < size.height && part.width < size.width;
     if (is_inside) return draw_place(size, part, random);

@@ -49,6 +49,8 @@ struct Augmentation {
       between(0, 1));
   }
 
+  /// Whether any batch is mixed.
+  bool mixes() const { return (mixup_alpha > 0 || cutmix_alpha > 0) && mix_probability > 0; }
   /// Errors: usage, naming `source`, for an augment_fill of other than three numbers.
   void check(const std::string& source) const;
   Rgb fill() const;
@@ -79,6 +81,8 @@ Image augment(const Image& image, const Augmentation& how, const AugmentTarget& 
 /// strength: color_jitter's.
 void jitter_colors(Image& image, double strength, RngStream& random);
 
+/// Any place of a part in an image, which is no smaller.
+PixelBox draw_place(ImageSize whole, ImageSize part, RngStream& random);
 /// The part that random_resized_crop cuts out: an area between the share and all, height and width
 /// in a ratio from 3/4 to 4/3. If ten draws do not fit, the largest middle part of such a ratio.
 PixelBox draw_crop(ImageSize size, double share, RngStream& random);

@@ -11,14 +11,6 @@
 namespace heddle {
 namespace {
 
-double uniform(double low, double high, RngStream& random) {
-  return low + (high - low) * static_cast<double>(random.uniform());
-}
-
-int64_t some_below(int64_t count, RngStream& random) {
-  return static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
-}
-
 // What is cut out of an image, and the size that it gets.
 struct Cut {
   PixelBox part;
@@ -37,7 +29,7 @@ std::vector<LabelledBox> boxes_in(const Cut& cut, const std::vector<LabelledBox>
     if (seen.area() <= 0 || seen.area() < min_visible * there.area()) continue;
     if (result.width() < 1 || result.height() < 1) continue;
     one.box = result;
-    one.area = 0;
+    one.area.reset();
     kept.push_back(one);
   }
   return kept;
@@ -45,12 +37,14 @@ std::vector<LabelledBox> boxes_in(const Cut& cut, const std::vector<LabelledBox>
 
 BoxedImage cut_out(const BoxedImage& one, const Cut& cut, double min_visible) {
   const bool is_whole = one.image.size() == ImageSize{cut.part.height, cut.part.width};
-  BoxedImage result{is_whole ? one.image : crop(one.image, cut.part), {}};
-  if (result.image.size() != cut.size) {
-    result.image = resize(result.image, cut.size.height, cut.size.width, Resample::bilinear);
+  Image part = is_whole ? Image() : crop(one.image, cut.part);
+  const Image& from = is_whole ? one.image : part;
+  if (from.size() != cut.size) {
+    part = resize(from, cut.size.height, cut.size.width, Resample::bilinear);
+  } else if (is_whole) {
+    part = one.image;
   }
-  result.boxes = boxes_in(cut, one.boxes, min_visible);
-  return result;
+  return {std::move(part), boxes_in(cut, one.boxes, min_visible)};
 }
 
 // Below it models with four halvings see nothing.
@@ -73,14 +67,12 @@ Cut draw_cut(ImageSize size, ImageSize target, const BoxAugmentation& how,
              const AugmentDraw& draw) {
   RngStream random = draw.stream("augment/boxes/cut");
   // As likely to be twice as large as half as large.
-  const double scale = std::exp(uniform(std::log(how.scale_low), std::log(how.scale_high), random));
+  const double scale = std::exp(random.between(std::log(how.scale_low), std::log(how.scale_high)));
   const bool is_cropped = how.crop_edges < 1 && random.below(2) == 1;
-  const auto share = [&] { return is_cropped ? uniform(how.crop_edges, 1, random) : 1.0; };
+  const auto share = [&] { return is_cropped ? random.between(how.crop_edges, 1) : 1.0; };
   const EdgeCut rows(size.height, target.height, scale, share()),
       columns(size.width, target.width, scale, share());
-  const int64_t top = some_below(size.height - rows.part + 1, random),
-                left = some_below(size.width - columns.part + 1, random);
-  return {{top, left, rows.part, columns.part}, {rows.result, columns.result}};
+  return {draw_place(size, {rows.part, columns.part}, random), {rows.result, columns.result}};
 }
 
 void turn_and_color(BoxedImage& one, const BoxAugmentation& how, const AugmentDraw& draw) {
@@ -99,12 +91,10 @@ Cut draw_quarter(ImageSize size, ImageSize quarter, RngStream& random) {
   const double height = static_cast<double>(size.height), width = static_cast<double>(size.width),
                rows = static_cast<double>(quarter.height),
                columns = static_cast<double>(quarter.width);
-  const double factor = std::min(height / rows, width / columns) * uniform(0.75, 1, random);
+  const double factor = std::min(height / rows, width / columns) * random.between(0.75, 1);
   const int64_t part_height = std::clamp<int64_t>(std::llrint(rows * factor), 1, size.height),
                 part_width = std::clamp<int64_t>(std::llrint(columns * factor), 1, size.width);
-  const int64_t top = some_below(size.height - part_height + 1, random),
-                left = some_below(size.width - part_width + 1, random);
-  return {{top, left, part_height, part_width}, quarter};
+  return {draw_place(size, {part_height, part_width}, random), quarter};
 }
 
 void put(const BoxedImage& part, int64_t top, int64_t left, BoxedImage& whole) {
@@ -151,9 +141,9 @@ BoxedImage augment_boxes(const BoxedImage& one, const BoxAugmentation& how, Imag
 std::optional<std::array<int64_t, 3>> draw_mosaic(const BoxAugmentation& how, int64_t images,
                                                   const AugmentDraw& draw) {
   RngStream random = draw.stream("augment/boxes/mosaic");
-  if (static_cast<double>(random.uniform()) >= how.mosaic) return std::nullopt;
+  if (!random.happens(how.mosaic)) return std::nullopt;
   std::array<int64_t, 3> others;
-  for (int64_t& other : others) other = some_below(images, random);
+  for (int64_t& other : others) other = random.index(images);
   return others;
 }
 
@@ -164,7 +154,7 @@ BoxedImage augment_mosaic(std::span<const BoxedImage> four, const BoxAugmentatio
                 "mosaic of {} x {} pixels; 4 x 4 are needed", target.height, target.width);
   RngStream random = draw.stream("augment/boxes/quarters");
   const auto middle = [&](int64_t edge) {
-    return std::clamp<int64_t>(std::llrint(static_cast<double>(edge) * uniform(0.35, 0.65, random)),
+    return std::clamp<int64_t>(std::llrint(static_cast<double>(edge) * random.between(0.35, 0.65)),
                                1, edge - 1);
   };
   const int64_t row = middle(target.height), column = middle(target.width);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "heddle/tensor/image_size.h"
@@ -37,7 +38,8 @@ struct LabelledBox {
   int32_t label = 0;      ///< of the set's classes
   bool is_crowd = false;  ///< several objects that nobody counted: not trained on, see average
                           ///< precision
-  double area = 0;        ///< of the object's outline as its file has it; 0: as large as the box
+  /// Of the object's outline, as its file has it; none: as large as the box.
+  std::optional<double> area = {};
   bool operator==(const LabelledBox&) const = default;
 };
 

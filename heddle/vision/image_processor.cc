@@ -70,6 +70,10 @@ void read_normal(ImageProcessor& p, const Json& json, const char* mean, const ch
   }
 }
 
+Json list_of(const std::array<double, Image::kChannels>& values) {
+  return Json(std::vector<double>(values.begin(), values.end()));
+}
+
 // The shorter edge is cut to `edge` of edge / share pixels, or from 384 on nothing is cut.
 void crop_of_shortest_edge(ImageProcessor& p, int64_t edge, double share) {
   if (edge >= 384) {
@@ -197,9 +201,6 @@ Json ImageProcessor::to_json() const {
     return Json::object({{"height", s.height}, {"width", s.width}});
   };
   const bool keeps_shape = shortest_edge > 0;
-  const auto list = [](const std::array<double, 3>& values) {
-    return Json(std::vector<double>(values.begin(), values.end()));
-  };
   Json json =
       Json::object({{"image_processor_type", keeps_shape && longest_edge > 0 ? "DetrImageProcessor"
                                              : keeps_shape || do_center_crop ? "BitImageProcessor"
@@ -216,8 +217,8 @@ Json ImageProcessor::to_json() const {
   json["rescale_factor"] = rescale_factor;
   json["do_normalize"] = do_normalize;
   if (do_normalize) {
-    json["image_mean"] = list(image_mean);
-    json["image_std"] = list(image_std);
+    json["image_mean"] = list_of(image_mean);
+    json["image_std"] = list_of(image_std);
   }
   return json;
 }
@@ -239,17 +240,14 @@ Json ImageProcessor::to_timm(ImageSize made_for) const {
   while (static_cast<int64_t>(static_cast<double>(kept.height) / share) < whole.height) {
     share = std::nextafter(share, 0.0);
   }
-  const auto list = [](const std::array<double, 3>& values) {
-    return Json(std::vector<double>(values.begin(), values.end()));
-  };
   return Json::object(
       {{"input_size", std::vector<int64_t>{Image::kChannels, kept.height, kept.width}},
        {"fixed_input_size", true},
        {"interpolation", resample == Resample::bicubic ? "bicubic" : "bilinear"},
        {"crop_pct", share},
        {"crop_mode", is_squeezed ? "squash" : "center"},
-       {"mean", list(image_mean)},
-       {"std", list(image_std)}});
+       {"mean", list_of(image_mean)},
+       {"std", list_of(image_std)}});
 }
 
 ImageSize ImageProcessor::resized(ImageSize image) const {

@@ -40,10 +40,10 @@ struct ImageProcessor {
   static ImageProcessor of_timm(const Json& json, const std::string& source);
   /// As preprocessor_config.json has it; of_hub() gives the same back but for crops_as_torchvision.
   Json to_json() const;
-  /// As timm's pretrained_cfg has it, for a model that takes images of `size`. Errors: data for
-  /// what timm does not do: other scales than 1/255, another shape than a square's without
+  /// As timm's pretrained_cfg has it, for a model that is made for images of a size. Errors: data
+  /// for what timm does not do: other scales than 1/255, another shape than a square's without
   /// squeezing.
-  Json to_timm(ImageSize size) const;
+  Json to_timm(ImageSize made_for) const;
 
   /// Height and width that an image is resized to, before it is cropped.
   ImageSize resized(ImageSize image) const;

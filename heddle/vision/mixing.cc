@@ -126,7 +126,7 @@ double Mixing::kept(ImageSize size) const {
 Mixing draw_mixing(const Augmentation& how, RngKey key) {
   RngStream random(key);
   const bool has_mixup = how.mixup_alpha > 0, has_cutmix = how.cutmix_alpha > 0;
-  const bool is_mixed = static_cast<double>(random.uniform()) < how.mix_probability;
+  const bool is_mixed = random.happens(how.mix_probability);
   if (!is_mixed || (!has_mixup && !has_cutmix)) return {};
   const bool is_cutmix = has_cutmix && (!has_mixup || random.below(2) == 1);
   Mixing result;
@@ -159,6 +159,19 @@ void mix(const Mixing& how, const MixedBatch& batch) {
                batch.targets.subspan(pair.second * classes, classes),
                static_cast<float>(how.kept(size)));
   });
+}
+
+// Of the first half, or its larger part, a stretch, then those that it is mirrored in.
+std::vector<std::vector<int64_t>> split_for_mixing(std::span<const int64_t> samples,
+                                                   int64_t parts) {
+  const int64_t n = std::ssize(samples), half = (n + 1) / 2, count = std::min(parts, half);
+  std::vector<std::vector<int64_t>> out;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = i * half / count, end = (i + 1) * half / count;
+    std::vector<int64_t>& part = out.emplace_back(samples.begin() + begin, samples.begin() + end);
+    part.insert(part.end(), samples.begin() + std::max(end, n - end), samples.end() - begin);
+  }
+  return out;
 }
 
 double draw_beta(double alpha, RngStream& random) {

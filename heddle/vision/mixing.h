@@ -43,6 +43,11 @@ struct MixedBatch {
 /// does so behind it. Errors: shape for spans of other lengths than the sizes need.
 void mix(const Mixing& how, const MixedBatch& batch);
 
+/// The samples of a batch, whose images are of one size, in at most so many parts of about equal
+/// numbers: both of a pair are in one part, so that mix() does to all parts what it does to the
+/// whole.
+std::vector<std::vector<int64_t>> split_for_mixing(std::span<const int64_t> samples, int64_t parts);
+
 /// A number between 0 and 1 from Beta(alpha, alpha), alpha > 0: two numbers from Gamma(alpha),
 /// their first's share. Source: Marsaglia and Tsang 2000, "A simple method for generating gamma
 /// variables".

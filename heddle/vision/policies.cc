@@ -60,7 +60,7 @@ void rand_augment(Image& image, int64_t count, int64_t level, Rgb fill, RngStrea
 void trivial_augment(Image& image, Rgb fill, RngStream& random) {
   constexpr MagnitudeScale scale = {.is_wide = true};
   const ImageOp op = draw_op(random);
-  const auto level = static_cast<int64_t>(random.below(static_cast<uint64_t>(scale.levels)));
+  const auto level = random.index(scale.levels);
   apply_signed(image, op, magnitude_at(op, level, scale, image.size()), fill, random);
 }
 
@@ -99,7 +99,7 @@ const CifarPolicy& cifar10_policy() {
 void cifar10_augment(Image& image, Rgb fill, RngStream& random) {
   const CifarPolicy& policy = cifar10_policy();
   for (const PolicyStep& step : policy[random.below(policy.size())]) {
-    if (static_cast<double>(random.uniform()) >= step.probability) continue;
+    if (!random.happens(step.probability)) continue;
     const double magnitude =
         step.level < 0 ? 0 : magnitude_at(step.op, step.level, {.levels = 10}, image.size());
     apply_signed(image, step.op, magnitude, fill, random);

@@ -57,6 +57,18 @@ TEST_F(Images, threads_and_stops_change_no_bit) {
   EXPECT_EQ(weights("stopped"), weights("whole"));
 }
 
+TEST_F(Images, batch_is_mixed_alike_in_any_number_of_parts) {
+  const auto norm = [](const std::string& run, const std::string& parts) {
+    const CliResult trained = train(run, {"--max-updates", "1", "--log-every", "1", "--accumulate",
+                                          parts, "--mixup-alpha", "1", "--cutmix-alpha", "1"});
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    const std::string log = read_file(path(run) + "/log.jsonl");
+    return Json::parse(log.substr(0, log.find('\n'))).get_double("gradient_norm");
+  };
+  const double whole = norm("unparted", "1");
+  EXPECT_NEAR(norm("parted", "3"), whole, 1e-4 * whole);
+}
+
 TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
   ASSERT_EQ(train("small", {"--max-updates", "20"}).exit_code, 0);
   const CliResult tuned = run_heddle(
@@ -87,7 +99,9 @@ TEST_F(Images, run_goes_on_with_its_own_data_alone) {
 TEST_F(Images, settings_that_images_do_not_fit_are_refused_and_leave_no_run) {
   const auto refused = [](const std::vector<std::string>& flags, int code,
                           const std::string& words) {
-    expect_refused(train("none", with(flags, {"--max-updates", "2"})), code, words);
+    const CliResult result = train("none", with(flags, {"--max-updates", "2"}));
+    expect_refused(result, code, words);
+    EXPECT_EQ(result.err.find("decoded in"), result.err.npos) << result.err;
     EXPECT_FALSE(fs::exists(path("none")));
   };
   refused({"--image-width", "48"}, 2, "leave --image-width, and give --image-edge");
@@ -95,7 +109,13 @@ TEST_F(Images, settings_that_images_do_not_fit_are_refused_and_leave_no_run) {
   refused({"--image-size", "64", "--image-edge", "16"}, 2, "trained at 16 x 16 pixels");
   refused({"--num-channels", "1"}, 2, "give --num-channels 3");
   refused({"--patch-size", "5"}, 2, "do not fill images of 12 x 12");
+  refused({"--hidden-size", "15"}, 3, "hidden_size");
   EXPECT_EQ(train("sized", {"--image-size", "12", "--max-updates", "2"}).exit_code, 0);
+  const CliResult begun =
+      run_heddle({"train", "--from", path("sized"), "--data", path("data"), "--image-edge", "13",
+                  "--max-updates", "2", "--out", path("none")});
+  expect_refused(begun, 2, "do not fill images of 13 x 13");
+  EXPECT_EQ(begun.err.find("decoded in"), begun.err.npos) << begun.err;
   // Before any image is read.
   write_file(path("junk"), "no images");
   const std::vector<std::string> junk = {"--data", path("junk"), "--image-edge", "14"};

@@ -144,6 +144,24 @@ TEST_F(Teacher, images_without_labels_come_beside_labelled_ones_and_resume_exact
   EXPECT_EQ(sized.exit_code, 0) << sized.err;
 }
 
+TEST_F(Teacher, few_views_are_those_of_kept_answers_alone) {
+  // 3 epochs; of views that come again the second would be the first.
+  const auto with_views = [](const std::string& run, const std::string& views,
+                             const std::string& probability) {
+    const CliResult result = taught(
+        run, {"--teacher-views", views, "--mix-probability", probability, "--max-updates", "39"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  };
+  with_views("all-mixed", "1", "1");
+  with_views("any-view", "0", "1");
+  EXPECT_EQ(weights("all-mixed"), weights("any-view"));
+  EXPECT_TRUE(kept("all-mixed").empty());
+  with_views("one-view", "1", "0.5");
+  with_views("other-views", "0", "0.5");
+  EXPECT_NE(weights("one-view"), weights("other-views"));
+  EXPECT_EQ(kept("one-view").size(), 1U);
+}
+
 TEST_F(Teacher, mixing_that_ends_at_once_is_none) {
   ASSERT_EQ(train("unmixed", {"--max-updates", "10", "--mixup-alpha", "0"}).exit_code, 0);
   ASSERT_EQ(train("ended", {"--max-updates", "10", "--mix-until", "0"}).exit_code, 0);
@@ -157,10 +175,11 @@ TEST_F(Teacher, what_cannot_be_taught_is_refused) {
                  "--teacher");
   for (const auto& [flag, value] :
        {std::pair("--teaching", "soft"), std::pair("--teacher-weight", "0.3"),
-        std::pair("--teacher-temperature", "2")}) {
+        std::pair("--teacher-temperature", "2"), std::pair("--teacher-views", "4")}) {
     expect_refused(train("none", {flag, value, "--max-updates", "2"}), 2,
                    std::string(flag) + " says how to follow a teacher");
   }
+  expect_refused(taught("none", {"--teacher-feature-layers", "1"}), 2, "imitate nothing");
   expect_refused(taught("none", {"--labelled-in-batch", "8"}), 2, "all images have labels");
   expect_refused(taught("none", {"--labelled-in-batch", "32"}), 2, "leaves no place");
   expect_refused(taught("none", {"--unlabelled", path("gone")}), 3, "gone");

@@ -85,8 +85,8 @@ TEST(Detections, boxes_shrink_with_the_images_in_the_cache) {
   EXPECT_EQ(set.image(0).size, (ImageSize{10, 15}));
   EXPECT_EQ(set.original_size(0), (ImageSize{40, 60}));
   EXPECT_EQ(set.boxes(0)[0].box, (Box{1.5, 2, 4.5, 6}));
-  EXPECT_EQ(set.boxes(0)[0].area, 6);                              // a sixteenth
-  EXPECT_EQ(set.boxes(0)[1].area, 0);                              // as large as the box
+  EXPECT_EQ(set.boxes(0)[0].area, 6.0);                            // a sixteenth
+  EXPECT_FALSE(set.boxes(0)[1].area.has_value());                  // as large as the box
   EXPECT_EQ(coco.open(10).original_size(0), (ImageSize{40, 60}));  // out of the file
 }
 
@@ -113,6 +113,10 @@ TEST(Detections, another_area_makes_another_key) {
   EXPECT_EQ(folder.open().key(), key);
   write_below(folder.folder, "set/train.json", coco({object(97)}));
   EXPECT_NE(folder.open().key(), key);
+  write_below(folder.folder, "set/train.json", coco({object(0)}));
+  const std::string flat = folder.open().key();
+  write_below(folder.folder, "set/train.json", coco({annotation(1, 70, 3, "6, 8, 12, 16")}));
+  EXPECT_NE(folder.open().key(), flat);
 }
 
 TEST(Detections, broken_coco_is_named) {

@@ -67,6 +67,7 @@ TEST(Restoration, what_is_restored_exactly_costs_nothing) {
       {{1, {.7f, .6f, .2f, .3f}}, {0, {.2f, .2f, .1f, .1f}}}, {}, {{1, {.5f, .5f, .4f, .2f}}}};
   NoisedObjects noised =
       with_noise(objects, keys_of(3), 2, {.groups = 2, .box_noise = 0, .label_noise = 0});
+  EXPECT_THROW(with_noise(objects, keys_of(2), 2, {}), Error);
   EXPECT_EQ(noised.counts, (std::vector<int64_t>{2, 0, 1}));
   EXPECT_EQ(noised.labels, (std::vector<int32_t>{1, 0, 1, 0, 1, 1}));
   std::vector<float> logits, boxes;  // of two layers

@@ -60,7 +60,7 @@ TEST(BoxAugment, boxes_follow_their_pixels) {
     ++kept;
     const Box& box = result.boxes[0].box;
     EXPECT_EQ(result.boxes[0].label, 3);
-    EXPECT_EQ(result.boxes[0].area, 0);
+    EXPECT_FALSE(result.boxes[0].area.has_value());
     EXPECT_EQ(box, clipped(box, result.image.size()));
     cut += box.x0 == 0 || box.y0 == 0;
     expect_around(result, box, 0, sample);

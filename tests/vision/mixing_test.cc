@@ -140,6 +140,38 @@ TEST(Mix, targets_still_sum_to_one_and_bits_are_the_same_for_any_threads) {
   set_num_threads(threads_before);
 }
 
+// Images of one pixel, whose level is the sample, and its class.
+std::vector<float> mixed_levels(const std::vector<int64_t>& samples, const Mixing& how) {
+  std::vector<float> levels(samples.begin(), samples.end()), targets = levels;
+  const std::vector<ImageSize> sizes(samples.size(), {1, 1});
+  mix(how, {.pixels = levels, .channels = 1, .sizes = sizes, .targets = targets, .classes = 1});
+  EXPECT_EQ(targets, levels);
+  return levels;
+}
+
+TEST(Mix, parts_of_a_batch_are_mixed_as_the_whole_is) {
+  const Mixing how{.kind = Mixing::Kind::mixup, .share = 0.75};
+  for (const int64_t n : {1, 2, 7, 8}) {
+    std::vector<int64_t> samples(static_cast<size_t>(n));
+    std::iota(samples.begin(), samples.end(), 20);
+    const std::vector<float> whole = mixed_levels(samples, how);
+    for (int64_t parts = 1; parts <= n + 1; ++parts) {
+      const std::vector<std::vector<int64_t>> split = split_for_mixing(samples, parts);
+      EXPECT_EQ(std::ssize(split), std::min(parts, (n + 1) / 2));
+      int64_t seen = 0;
+      for (const std::vector<int64_t>& part : split) {
+        const std::vector<float> levels = mixed_levels(part, how);
+        for (size_t i = 0; i < part.size(); ++i, ++seen) {
+          EXPECT_EQ(levels[i], whole.at(static_cast<size_t>(part[i] - 20)))
+              << part[i] << " of " << n << " in " << parts;
+        }
+      }
+      EXPECT_EQ(seen, n);
+    }
+    EXPECT_EQ(split_for_mixing(samples, 1)[0], samples);
+  }
+}
+
 TEST(Mix, spans_of_other_lengths_are_refused) {
   Batch batch;
   batch.pixels.pop_back();

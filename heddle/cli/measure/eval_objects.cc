@@ -77,8 +77,9 @@ class DetectionJudge {
         page_.add(source_.images.entries[entry].name, images[read[i]],
                   sure_boxes(found[i], 0, sizes[i]));
       }
-      judged_.push_back({source_.ids[entry], cleaner_.clean(source_, entry, sizes[i], sizes[i]),
-                         std::move(found[i])});
+      cleaner_.compare_size(source_, entry, sizes[i]);
+      // As the file has them, like pycocotools: neither clipped nor dropped.
+      judged_.push_back({source_.ids[entry], source_.boxes[entry], std::move(found[i])});
     }
   }
 

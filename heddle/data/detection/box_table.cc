@@ -1,7 +1,6 @@
 // Tables of boxes and of images, separated by tabs, beside the images.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -23,14 +22,7 @@ struct BoxLine {
   std::vector<std::string> columns;
   std::string where;
 
-  double number(size_t column) const {
-    const std::string& text = columns[column];
-    double value = 0;
-    const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    check(fault == std::errc() && stop == text.data() + text.size(), ErrorKind::data,
-          "{}: '{}' is no number", where, text);
-    return value;
-  }
+  double number(size_t column) const { return number_of(columns[column], where); }
 };
 
 // Rows below a header, each of as many columns.

@@ -97,7 +97,7 @@ LabelledBox read_box(const Json& annotation, const std::string& where) {
                      .is_crowd = is_crowd(annotation, where)};
   check_corners(result.box, where);
   const Json* area = annotation.find("area");
-  if (area != nullptr && area->is_number()) result.area = std::max(0.0, area->as_double());
+  if (area != nullptr && area->is_number()) result.area = area->as_double();
   return result;
 }
 

@@ -1,10 +1,9 @@
 // What kind of set of boxes lies at a path.
 #include "heddle/data/detection/sources.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -104,12 +103,10 @@ DetectionSources find_detections(const std::string& path,
 
 void relabel(DetectionSource& source, const std::vector<std::string>& classes) {
   if (source.classes == classes) return;
-  std::vector<int32_t> as;
+  const std::vector<int32_t> as = places_among(source.classes, classes);
   std::vector<int64_t> ids(classes.size(), 0);
-  for (size_t i = 0; i < source.classes.size(); ++i) {
-    const auto at = std::ranges::find(classes, source.classes[i]);
-    as.push_back(at == classes.end() ? -1 : static_cast<int32_t>(at - classes.begin()));
-    if (as.back() >= 0) ids[static_cast<size_t>(as.back())] = source.category_ids[i];
+  for (size_t i = 0; i < as.size(); ++i) {
+    if (as[i] >= 0) ids[static_cast<size_t>(as[i])] = source.category_ids[i];
   }
   for (size_t i = 0; i < source.boxes.size(); ++i) {
     for (LabelledBox& box : source.boxes[i]) {
@@ -135,6 +132,14 @@ void relabel_for_model(DetectionSource& source, const std::vector<std::string>& 
   relabel(source, labels);
 }
 
+double number_of(const std::string& text, const std::string& where) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, value);
+  check(fault == std::errc() && stop == end, ErrorKind::data, "{}: '{}' is no number", where, text);
+  return value;
+}
+
 void check_corners(const Box& box, const std::string& where) {
   for (const double v : {box.x0, box.y0, box.x1, box.y1}) {
     check(std::abs(v) <= kFarthestCorner, ErrorKind::data,
@@ -144,21 +149,10 @@ void check_corners(const Box& box, const std::string& where) {
 }
 
 void add_image_file(DetectionSource& source, const std::string& name, int64_t id) {
-  ImageSource& images = source.images;
-  const std::string path = join_path(images.root, name);
-  struct stat facts = {};
-  if (stat(path.c_str(), &facts) != 0) facts = {};  // said when it is decoded
-  images.entries.push_back({name, 0, static_cast<int64_t>(facts.st_size)});
-  images.content += fmt::format("{} {} {}.{:09}\n", name, facts.st_size, facts.st_mtim.tv_sec,
-                                facts.st_mtim.tv_nsec);
+  source.images.add_file(name, 0);
   source.boxes.emplace_back();
   source.ids.push_back(id);
   source.sizes.emplace_back();
-}
-
-DecodedImage decode_image_file(const std::string& path) {
-  Image image = read_image(path);
-  return DecodedImage{image.size(), std::move(image.pixels)};
 }
 
 }  // namespace heddle

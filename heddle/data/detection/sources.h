@@ -28,9 +28,8 @@ struct DetectionSources {
 };
 
 /// What is at a path.
-/// - COCO: a .json file (images, annotations, categories of any ids; segmentations are not read);
-/// or
-///   a folder with such files in it, in annotations/, or in train/, val/ ..
+/// - COCO: a .json file (images, annotations, categories of any ids; segmentations are not read)
+///   or a folder with such files in it, in annotations/, or in train/, val/ ..
 ///   (_annotations.coco.json), of which the name has "train", "val" or "test" (of several those of
 ///   "instances"); one without is train's. Images are looked for by file_name in the folders beside
 ///   that are called as the file without "instances_", as the part, or images/; and in the file's
@@ -73,9 +72,10 @@ inline constexpr double kFarthestCorner = 1e6;
 /// Errors: data, with `where` in front, for a number beyond it.
 void check_corners(const Box& box, const std::string& where);
 
-/// An image of a part: its entry with, in `content`, what tells whether the file was changed; no
-/// boxes yet. The images of a source that is made of these are decode_image_file()'s.
+/// The number that a text is, all of it. Errors: data, with `where` in front, for another text.
+double number_of(const std::string& text, const std::string& where);
+
+/// An image of a part, see ImageSource::add_file(); no boxes yet.
 void add_image_file(DetectionSource& source, const std::string& name, int64_t id);
-DecodedImage decode_image_file(const std::string& path);
 
 }  // namespace heddle

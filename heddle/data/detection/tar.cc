@@ -97,9 +97,8 @@ TarFile TarFile::open(const std::string& path) {
     const auto length = static_cast<size_t>(size);
     const char type = header[kType];
     if (type == 'L') {  // GNU's: the next file's name
-      long_name = text.substr(at, length);
-      long_name = long_name.c_str();  // up to the first zero
-    } else if (type == 'x') {         // pax's: of the next file, too
+      long_name = text_of(text, {at, length});
+    } else if (type == 'x') {  // pax's: of the next file, too
       std::string name = name_in(text.substr(at, length), path);
       if (!name.empty()) long_name = std::move(name);
     } else {

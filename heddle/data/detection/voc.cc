@@ -1,7 +1,6 @@
 // Pascal VOC's annotations in XML, a file an image.
 // Source: Everingham et al. 2010, "The PASCAL Visual Object Classes Challenge", development kit.
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
@@ -29,13 +28,8 @@ struct VocImage {
 };
 
 double number_in(const XmlElement& element, const std::string& path) {
-  double value = 0;
-  const char *begin = element.text.data(), *end = begin + element.text.size();
-  const auto [stop, fault] = std::from_chars(begin, end, value);
-  check(fault == std::errc() && stop == end, ErrorKind::data,
-        "{}: line {}: <{}> is '{}'; a number is needed", path, element.line, element.name,
-        element.text);
-  return value;
+  return number_of(element.text,
+                   fmt::format("{}: line {}: <{}>", path, element.line, element.name));
 }
 
 VocObject read_object(const XmlElement& object, const std::string& path) {

@@ -94,10 +94,10 @@ struct FoundModel {
   std::string path;
   Json config = {};                          // config.json, or what one of timm's says
   std::unique_ptr<ModelConfig> family = {};  // with its defaults, until read_config()
+  bool is_of_timm = false;
 
   std::string source() const { return join_path(path, kConfigName); }
   bool is_translator() const { return family->hub.head == Head::target_token; }
-  bool is_of_timm = false;
 
   // Under the names of its family.
   std::unique_ptr<TensorFile> weights() const {

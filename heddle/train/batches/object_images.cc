@@ -28,6 +28,7 @@ ObjectImages drawn_part(const DrawnOptions& o, int64_t first, int64_t count) {
     DrawnScene scene = draw(o, static_cast<uint64_t>(first + i));
     return BoxedImage{std::move(scene.image), std::move(scene.boxes)};
   };
+  part.boxes = [at = part.at](int64_t i) { return at(i).boxes; };
   part.id = [](int64_t i) { return i + 1; };
   part.name = [o, first](int64_t i) { return fmt::format("drawn {} {}", o.kind, first + i); };
   return part;
@@ -37,9 +38,12 @@ ObjectImages drawn_part(const DrawnOptions& o, int64_t first, int64_t count) {
 
 ObjectImages ObjectImages::of(const DetectionSet& set) {
   ObjectImages images{.size = set.size(), .classes = set.classes(), .key = set.key()};
-  images.at = [set](int64_t i) {
+  images.boxes = [set](int64_t i) {
     const std::span<const LabelledBox> boxes = set.boxes(i);
-    return BoxedImage{set.image(i).rgb(), {boxes.begin(), boxes.end()}};
+    return std::vector<LabelledBox>(boxes.begin(), boxes.end());
+  };
+  images.at = [set, boxes = images.boxes](int64_t i) {
+    return BoxedImage{set.image(i).rgb(), boxes(i)};
   };
   images.id = [set](int64_t i) { return set.id(i); };
   images.name = [set](int64_t i) { return set.path(i); };
@@ -57,7 +61,7 @@ ObjectCounts count_objects(const ObjectImages& images, int64_t most_images, int6
   counts.images = std::min(images.size, most_images);
   std::vector<std::vector<int32_t>> labels(static_cast<size_t>(counts.images));
   parallel_for(counts.images, [&](int64_t i) {
-    for (const LabelledBox& one : images.at(i * images.size / counts.images).boxes) {
+    for (const LabelledBox& one : images.boxes(i * images.size / counts.images)) {
       if (!one.is_crowd) labels[static_cast<size_t>(i)].push_back(one.label);
     }
   });

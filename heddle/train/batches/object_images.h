@@ -1,5 +1,4 @@
-// Images with objects that a detector is trained on or judged by: out of files,
-// or drawn.
+// Images with objects that a detector is trained on or judged by: out of files, or drawn.
 #pragma once
 
 #include <functional>
@@ -15,10 +14,11 @@ namespace heddle::train {
 struct ObjectImages {
   int64_t size = 0;
   std::vector<std::string> classes = {};
-  std::string key = {};                           ///< differs wherever an image or a box does
-  std::function<BoxedImage(int64_t)> at = {};     ///< any thread may ask
-  std::function<int64_t(int64_t)> id = {};        ///< see DetectionSet::id()
-  std::function<std::string(int64_t)> name = {};  ///< for readers
+  std::string key = {};                        ///< differs wherever an image or a box does
+  std::function<BoxedImage(int64_t)> at = {};  ///< any thread may ask, here and below
+  std::function<std::vector<LabelledBox>(int64_t)> boxes = {};  ///< at()'s, without the pixels
+  std::function<int64_t(int64_t)> id = {};                      ///< see DetectionSet::id()
+  std::function<std::string(int64_t)> name = {};                ///< for readers
 
   static ObjectImages of(const DetectionSet& set);
 };
@@ -35,12 +35,12 @@ struct DrawnOptions {
   uint64_t seed = 0;
 };
 std::vector<std::string> drawn_kinds();
-/// Drawn whenever they are asked for; those held out are none of those to train
-/// on. Errors: usage for another kind, or a size that it cannot be drawn in.
+/// Drawn whenever they are asked for; those held out are none of those to train on. Errors: usage
+/// for another kind, or a size that it cannot be drawn in.
 ObjectSplit drawn_images(const DrawnOptions& options);
 
-/// Objects of each class in some of the images, spread evenly, the most that
-/// one has, and how many of them are beyond the first `places` of their image.
+/// Objects of each class in some of the images, spread evenly, the most that one has, and how many
+/// of them are beyond the first `places` of their image.
 struct ObjectCounts {
   std::vector<int64_t> of_class;
   int64_t images = 0, objects = 0, most = 0, beyond = 0;

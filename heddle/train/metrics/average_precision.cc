@@ -240,7 +240,7 @@ std::vector<std::vector<ImageOfClass>> by_class(std::span<const DetectedImage> i
     check_image(*sorted[i], classes);
     for (const LabelledBox& t : sorted[i]->truths) {
       all[static_cast<size_t>(t.label)][i].truths.push_back(
-          {t.box, t.area > 0 ? t.area : t.box.area(), t.is_crowd});
+          {t.box, t.area.value_or(t.box.area()), t.is_crowd});
     }
     for (const ScoredBox& f : sorted[i]->found) {
       all[static_cast<size_t>(f.label)][i].found.push_back(f);
@@ -257,7 +257,7 @@ std::vector<std::vector<ImageOfClass>> by_class(std::span<const DetectedImage> i
 
 // The mean over the classes that have objects of a size; over all thresholds, or one.
 template <class F>
-double mean_over(const std::vector<ClassCurves>& classes, size_t size, size_t most, const F& value,
+double mean_over(std::span<const ClassCurves> classes, size_t size, size_t most, const F& value,
                  size_t first = 0, size_t last = kThresholds) {
   double sum = 0;
   int64_t count = 0;
@@ -307,8 +307,8 @@ DetectionScores score_detections(std::span<const DetectedImage> images, int64_t 
   s.ar_medium = mean_over(all, 2, 2, recall);
   s.ar_large = mean_over(all, 3, 2, recall);
   for (const ClassCurves& c : all) {
-    s.class_ap.push_back(mean_over({c}, 0, 2, precision));
-    s.class_ap50.push_back(mean_over({c}, 0, 2, precision, 0, 1));
+    s.class_ap.push_back(mean_over({&c, 1}, 0, 2, precision));
+    s.class_ap50.push_back(mean_over({&c, 1}, 0, 2, precision, 0, 1));
     const std::vector<RecallCurve>& curves = c.curves[0][2];
     s.class_curve50.push_back(curves.empty() ? std::vector<double>() : curves[0].precisions);
   }

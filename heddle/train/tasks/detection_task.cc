@@ -1,7 +1,7 @@
-// Objects in images: augmented to train on, prepared as they will be used to be
-// judged by.
+// Objects in images: augmented to train on, prepared as they will be used to be judged by.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
@@ -13,7 +13,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/train/batches/object_images.h"
 #include "heddle/train/metrics/average_precision.h"
-#include "heddle/train/tasks/model_task.h"
+#include "heddle/train/tasks/pixel_task.h"
 #include "heddle/train/tasks/set_loss.h"
 #include "heddle/vision/box_augment.h"
 
@@ -28,9 +28,8 @@ struct DetectionFields : TaskFields {
   BoxAugmentation augmentation;
   int64_t drawn_images = 20'000, drawn_held_out = 200, drawn_height = 128, drawn_width = 128;
 
-  // From nothing on little data: norms over groups and before sublayers, one
-  // rate for all, no dropout, clipping (facebookresearch/detr#157); queries
-  // that begin far apart.
+  // From nothing on little data: norms over groups and before sublayers, one rate for all, no
+  // dropout, clipping (facebookresearch/detr#157); queries that begin far apart.
   void suit(TrainConfig& config) override {
     config.optimizer = "adamw";
     config.schedule = "cosine";
@@ -73,7 +72,7 @@ struct DetectionFields : TaskFields {
                   source, longest_edge);
   }
   void check_data(const TrainConfig& config, const RunPaths& paths) const override {
-    const bool is_drawn = config.task_config.as<DetectionFields>().drawn != "none";
+    const bool is_drawn = drawn != "none";
     heddle::check(!paths.data.empty() || is_drawn, ErrorKind::usage,
                   "train needs `data`, images with boxes, for task {}; or `drawn` shapes",
                   config.task);
@@ -87,12 +86,12 @@ struct DetectionFields : TaskFields {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
     }
+    if (paths.from.empty()) config.stack.config().check("config");  // before any image is read
   }
   template <class V>
   void fields(V& v) {
     v("shortest_edge", shortest_edge,
-      "pixels of the shorter edge that images are resized to, their shape "
-      "stays; 0: that of the "
+      "pixels of the shorter edge that images are resized to, their shape stays; 0: that of the "
       "model that is begun from, else as they are",
       between(0, 65535));
     v("longest_edge", longest_edge, "no edge gets longer; 0: no bound", between(0, 65535));
@@ -101,13 +100,9 @@ struct DetectionFields : TaskFields {
     v("backbone_learning_rate_factor", backbone_factor,
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
-      "share of the images that is held out, chosen by the seed, where none "
-      "are",
-      between(0, 1));
+      "share of the images that is held out, chosen by the seed, where none are", between(0, 1));
     v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as "
-      "they are",
-      at_least(0));
+      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
     v("class_names", class_names, "of data that numbers its classes (boxes.tsv)");
     std::vector<std::string> kinds = drawn_kinds();
     kinds.insert(kinds.begin(), "none");
@@ -162,30 +157,18 @@ std::vector<ObjectTarget> targets_of(std::span<const LabelledBox> boxes, ImageSi
 
 }  // namespace
 
-class DetectionTask final : public ModelTask {
+class DetectionTask final : public PixelTask {
  public:
   using Fields = DetectionFields;
   static constexpr TaskFacts kFacts = {Head::objects, "loss,map,map_50", 10'000, "images"};
 
   DetectionTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
+      : PixelTask(config, paths, run), images_(open()) {
     StackConfig& stack = config_.stack;
-    if (paths.from.empty()) {
-      processor_.do_normalize = true;
-      processor_.image_mean = {0.485, 0.456, 0.406};  // ImageNet's, as of all DETRs
-      processor_.image_std = {0.229, 0.224, 0.225};
-    } else {
-      stack.hub() = config_of_model(paths.from).hub();
-      processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
-    }
-    if (fields().shortest_edge > 0) set_edges();
-    check_sees_all(processor_, paths.from);
     stack.hub().head = Head::objects;
     stack.hub().labels = images_.train.classes;
-    begin_model();
-    check_channels();
-    const std::string prepared = processor_.to_json().dump();
-    const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
+    begin_image_model();
+    const std::string as = preparation_key();
     set_keys(images_.train.key + as, images_.val.key + as);
     log_info("{} to train on, {} held out, {} classes, {} queries",
              counted(images_.train.size, "image"), format_count(images_.val.size),
@@ -258,13 +241,6 @@ class DetectionTask final : public ModelTask {
     return is_backbone ? fields().backbone_factor : 1;
   }
 
-  // The weights last: a folder that has them has all.
-  void save_model(const std::string& folder) const override {
-    make_directories(folder);
-    write_file_atomic(join_path(folder, kPreprocessorName), processor_.to_json().dump(2) + "\n");
-    ModelTask::save_model(folder);
-  }
-
  private:
   static constexpr int64_t kAtOnce = 16, kLookedAt = 1000;
 
@@ -272,6 +248,17 @@ class DetectionTask final : public ModelTask {
   const Detector& detector() const { return model().need<Detector>(config_.model_type); }
   const DetectorFacts& facts() const { return detector().detector(); }
 
+  // What does not suit a detector is said before images are decoded.
+  ObjectSplit open() {
+    if (paths_.from.empty()) {
+      processor_.do_normalize = true;
+      processor_.image_mean = {0.485, 0.456, 0.406};  // ImageNet's, as of all DETRs
+      processor_.image_std = {0.229, 0.224, 0.225};
+    }
+    if (fields().shortest_edge > 0) set_edges();
+    check_sees_all(processor_, paths_.from);
+    return open_images(config_, paths_, run_);
+  }
   void set_edges() {
     processor_.do_resize = true, processor_.do_center_crop = false;
     processor_.size = {};
@@ -279,14 +266,12 @@ class DetectionTask final : public ModelTask {
     processor_.longest_edge = fields().longest_edge;
   }
 
-  // How many there are, and what a model that does not look at images could
-  // make of them.
+  // How many there are, and what a model that does not look at images could make of them.
   void look_at_objects() {
     const ObjectCounts counts = count_objects(images_.train, kLookedAt, facts().queries);
     if (counts.most > facts().queries) {
       log_warning(
-          "an image has {} objects, and the model {} queries: it can never "
-          "find more than these "
+          "an image has {} objects, and the model {} queries: it can never find more than these "
           "({:.1f} % of the objects are too many); give {} {}",
           counts.most, facts().queries,
           100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
@@ -294,21 +279,18 @@ class DetectionTask final : public ModelTask {
     }
     floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
                               facts().loss.eos_coefficient);
-    log_info(
-        "a model that does not look at its images has a class loss of "
-        "{:.4f} or more",
-        floor_);
+    log_info("a model that does not look at its images has a class loss of {:.4f} or more", floor_);
   }
 
   TrainedImage augmented(uint64_t epoch, int64_t sample) const {
     const BoxAugmentation& how = fields().augmentation;
     const AugmentDraw draw{seed(), epoch, static_cast<uint64_t>(sample)};
-    const BoxedImage one = images_.train.at(sample);
+    BoxedImage one = images_.train.at(sample);
     const ImageSize target = processor_.resized(one.image.size());
     BoxedImage changed;
     if (const auto others = draw_mosaic(how, images_.train.size, draw)) {
-      const std::array four = {one, images_.train.at((*others)[0]), images_.train.at((*others)[1]),
-                               images_.train.at((*others)[2])};
+      const std::array four = {std::move(one), images_.train.at((*others)[0]),
+                               images_.train.at((*others)[1]), images_.train.at((*others)[2])};
       changed = augment_mosaic(four, how, target, draw);
     } else {
       changed = augment_boxes(one, how, target, draw);
@@ -381,10 +363,8 @@ class DetectionTask final : public ModelTask {
   void examine(const SetLossSums& s, uint64_t update) const {
     const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
     log_info(
-        "class loss {:.4f} (that of a blind model {:.4f}), distance "
-        "{:.4f}, 1 - GIoU {:.4f}; of "
-        "matched queries {:.1f} % see another class or none; two queries "
-        "share {:.0f} % of their "
+        "class loss {:.4f} (that of a blind model {:.4f}), distance {:.4f}, 1 - GIoU {:.4f}; of "
+        "matched queries {:.1f} % see another class or none; two queries share {:.0f} % of their "
         "boxes",
         s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
         100 * overlap);
@@ -400,7 +380,6 @@ class DetectionTask final : public ModelTask {
   }
 
   ObjectSplit images_;
-  ImageProcessor processor_;
   double floor_ = 0;
 };
 

@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "heddle/base/names.h"
+#include "heddle/train/tasks/pixel_task.h"
 
 namespace heddle::train {
+
+namespace {
 
 void check_squares(const StackConfig& stack, int64_t edge) {
   const Json fields = to_json(stack.fields());
@@ -17,6 +20,16 @@ void check_squares(const StackConfig& stack, int64_t edge) {
         "train: `image_size` is {}, and images are trained at {} x {} pixels; leave it, and give "
         "`image_edge` {}",
         size, edge, edge, size);
+}
+
+}  // namespace
+
+void check_new_model(StackConfig stack, int64_t edge) {
+  check_squares(stack, edge);
+  check_channels(stack.integer({"num_channels"}));
+  check_patches(stack.integer({"patch_size"}), {edge, edge});
+  stack.set("image_size", edge);
+  stack.config().check("config");
 }
 
 void check_patches(int64_t edge, const ImageSize& image) {
@@ -52,6 +65,8 @@ void ImageFields::check_fit(const TrainConfig& config, const std::string& source
         "{}: features of a teacher are imitated by a model that is trained whole; leave "
         "`teacher_feature_weight`, or `train_only`, `freeze` and `lora_rank`",
         source);
+  check(teacher_feature_layers.empty() || teacher_feature_weight > 0, ErrorKind::usage,
+        "{}: `teacher_feature_layers` imitate nothing; give `teacher_feature_weight`", source);
   check(teacher_feature_layers.empty() || !config.recompute, ErrorKind::usage,
         "{}: `recompute` keeps no hidden states for `teacher_feature_layers`", source);
 }
@@ -76,7 +91,8 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
   for (const auto& [key, is_told] :
        {std::pair{"teaching", teaching != defaults.teaching},
         std::pair{"teacher_weight", teacher_weight != defaults.teacher_weight},
-        std::pair{"teacher_temperature", teacher_temperature != defaults.teacher_temperature}}) {
+        std::pair{"teacher_temperature", teacher_temperature != defaults.teacher_temperature},
+        std::pair{"teacher_views", teacher_views != defaults.teacher_views}}) {
     check(!is_told || !paths.teacher.empty(), ErrorKind::usage,
           "train: {} says how to follow a teacher, and nobody teaches; give `teacher`",
           field_name(key));
@@ -88,13 +104,8 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
         "train: `labelled_in_batch` {}, but all images have labels; give `unlabelled` or "
         "`label_share`, with `teacher`",
         labelled_in_batch);
-  if (!paths.from.empty() || image_edge == 0) return;
   // Before any image is read, what is known of the model.
-  check_squares(config.stack, image_edge);
-  StackConfig stack = config.stack;
-  check_patches(stack.integer({"patch_size"}), {image_edge, image_edge});
-  stack.set("image_size", image_edge);
-  stack.config().check("config");
+  if (paths.from.empty() && image_edge > 0) check_new_model(config.stack, image_edge);
 }
 
 }  // namespace heddle::train

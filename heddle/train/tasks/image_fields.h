@@ -10,9 +10,10 @@
 
 namespace heddle::train {
 
-/// Errors: usage if a config that nothing is begun from asks for images other than of `edge` x
-/// `edge` pixels, which are trained on.
-void check_squares(const StackConfig& stack, int64_t edge);
+/// Whether a model that nothing is begun from can be trained on images of `edge` x `edge` pixels,
+/// as far as its config says. Errors: usage if it asks for others, or is not filled by its patches;
+/// data for fields that do not fit together.
+void check_new_model(StackConfig stack, int64_t edge);
 /// Errors: usage if patches of `edge` x `edge` pixels leave some of an image over; 0 or less: the
 /// model has no patches.
 void check_patches(int64_t edge, const ImageSize& image);
@@ -41,10 +42,7 @@ struct ImageFields : TaskFields {
     v("label_smoothing", label_smoothing, "share of each label that all classes get",
       from_below(0, 1));
     augmentation.fields(v);
-    v("mix_until", mix_until,
-      "share of the updates after which no batch is mixed; each part of a batch (`accumulate`) is "
-      "mixed for itself",
-      between(0, 1));
+    v("mix_until", mix_until, "share of the updates after which no batch is mixed", between(0, 1));
     v("val_share", val_share,
       "share of each class that is held out, chosen by the seed, where no images are",
       between(0, 1));
@@ -68,7 +66,9 @@ struct ImageFields : TaskFields {
       "of soft teaching: logits are divided by it before they are made probabilities", above(0));
     v("teacher_views", teacher_views,
       "ways in which each image is augmented, one after the other, with a teacher: what it says of "
-      "them is computed once and kept; 0: another one in each epoch, and nothing is kept",
+      "them is computed once and kept; 0, and where batches are mixed or features imitated: "
+      "another "
+      "one in each epoch, and nothing is kept",
       between(0, 1 << 20));
     v("teacher_feature_weight", teacher_feature_weight,
       "of imitating the teacher's last states, each of mean 0 and deviation 1, by a linear layer: "

@@ -32,9 +32,9 @@ class ImagePool {
   std::vector<int64_t> ends_;
 };
 
-/// Batches with a fixed number of labelled images in each, the others without labels: an epoch goes
-/// once through the others, those with labels go round at a pace of their own. What a batch holds
-/// is a pure function of seed, epoch and its number.
+/// Batches with a fixed number of labelled images in each (but for the last ones of a round), the
+/// others without labels: an epoch goes once through the others, those with labels go round at a
+/// pace of their own. What a batch holds is a pure function of seed, epoch and its number.
 class TwoKindsPlan {
  public:
   TwoKindsPlan(const ImagePool& pool, int64_t batch, int64_t labelled, uint64_t seed);

@@ -14,7 +14,7 @@
 #include "heddle/train/tasks/image_loss.h"
 #include "heddle/train/tasks/image_pool.h"
 #include "heddle/train/tasks/image_teacher.h"
-#include "heddle/train/tasks/model_task.h"
+#include "heddle/train/tasks/pixel_task.h"
 
 namespace heddle::train {
 namespace {
@@ -23,6 +23,29 @@ struct ImageData {
   ImagePool train;
   ImageSet val;
 };
+
+void check_equal_squares(bool are, const RunPaths& paths) {
+  check(are, ErrorKind::usage,
+        "the images of {} are not equal squares; say by `image_edge` what they are resized to",
+        paths.data);
+}
+
+// Before all images are decoded: what the first one shows to be wrong, where images say what size
+// is trained at.
+void check_first(const TrainConfig& config, const RunPaths& paths, const ImageSource& train) {
+  const auto& own = config.task_config.as<ImageFields>();
+  if (!paths.from.empty() || own.image_edge > 0 || train.entries.empty()) return;
+  ImageSize size;
+  try {
+    size = train.decode(0, train.path(0)).size;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    return;  // it is left out, which is said then
+  }
+  check_equal_squares(size.height == size.width, paths);
+  check_new_model(config.stack,
+                  own.cache_edge > 0 ? std::min(own.cache_edge, size.height) : size.height);
+}
 
 ImageData open_images(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
   const auto& own = config.task_config.as<ImageFields>();
@@ -33,7 +56,8 @@ ImageData open_images(const TrainConfig& config, const RunPaths& paths, const st
                              .seed = static_cast<uint64_t>(config.seed),
                              .cache_dir = join_path(run, "cache"),
                              .cache_edge = own.cache_edge};
-  ImageSplit split = open_image_split(options, log);
+  ImageSplit split = open_image_split(
+      options, log, [&](const ImageSource& train) { check_first(config, paths, train); });
   std::vector<ImageSet> unlabelled;
   if (own.label_share < 1) {
     ChosenImages share = choose_share(split.train, own.label_share, options.seed);
@@ -93,43 +117,34 @@ void measure(const ImagePool& images, ImageProcessor& processor) {
 
 }  // namespace
 
-class ImageTask final : public ModelTask {
+class ImageTask final : public PixelTask {
  public:
   using Fields = ImageFields;
   static constexpr TaskFacts kFacts = {Head::image_classes, "loss,accuracy,top5", 3'000, "images",
                                        true};
 
   ImageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
+      : PixelTask(config, paths, run), images_(open()) {
     StackConfig& stack = config_.stack;
     if (paths.from.empty()) {
       set_edge(fields().image_edge > 0 ? fields().image_edge : edge_of_images());
-      check_squares(stack, processor_.size.height);
+      check_new_model(stack, processor_.size.height);
       processor_.do_normalize = true;
       measure(images_.train, processor_);
       stack.set("image_size", processor_.size.height);
-    } else {
-      stack.hub() = config_of_model(paths.from).hub();
-      processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
-      if (fields().image_edge > 0) set_edge(fields().image_edge);
     }
-    check(target().height > 0 && target().width > 0, ErrorKind::usage,
-          "{} takes images of any size, and training wants one; give `image_edge`", paths.from);
-    check_patches(stack.integer({"patch_size"}), target());
     if (!paths.teacher.empty()) teacher_.emplace(paths.teacher, images_.train.labels());
     set_head();
     stack.hub().labels = images_.train.labels();
-    begin_model();
-    check_channels();
+    begin_image_model();
     // Fails where the model takes no images of that size.
     static_cast<void>(model().need<ImageModel>("train").grid(target()));
     begin_imitation();
     begin_plan();
-    const std::string prepared = processor_.to_json().dump();
-    const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
+    const std::string as = preparation_key();
     const std::string by = teacher_ ? " taught " + teacher_->key() : "";
     set_keys(images_.train.key() + as + by, images_.val.key() + as);
-    if (teacher_ && fields().teacher_views > 0 && !imitation_) keep_answers(as);
+    if (teacher_ && fields().teacher_views > 0 && !imitation_ && !mixes_all()) keep_answers(as);
     log_info("{} to train on{}, {} held out, {} classes, {} x {} pixels",
              counted(images_.train.size(), "image"),
              unlabelled() > 0 ? fmt::format(" ({} without label)", format_count(unlabelled())) : "",
@@ -139,6 +154,12 @@ class ImageTask final : public ModelTask {
 
   int64_t batches(int64_t epoch) override {
     return two_kinds_ ? two_kinds_->batches() : ModelTask::batches(epoch);
+  }
+
+  // A batch is mixed alike in however many parts it comes.
+  std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override {
+    if (!fields().augmentation.mixes()) return ModelTask::parts(epoch, batch, parts);
+    return split_for_mixing(batch_samples(epoch, batch), parts);
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -156,15 +177,16 @@ class ImageTask final : public ModelTask {
     Mixing mixing;
     {
       const ProfilePhase phase("augment");
+      if (is_mixing(run)) {
+        mixing = draw_mixing(fields().augmentation,
+                             make_key(seed(), run.dropout.update, hash_name("mixing"), 0));
+      }
       parallel_for(n, [&](int64_t i) {
-        crops[i] = augmented(samples[i], view_of(epoch));
+        crops[i] = augmented(samples[i], view_of(epoch, mixing));
         batch.lay(i, crops[i], processor_);
         if (!images_.train.has_label(samples[i])) return;
         targets.labels.data<float>()[i * classes + images_.train.label(samples[i])] = 1;
       });
-      if (is_mixing(run)) {
-        mixing = draw_mixing(fields().augmentation, mixing_key(epoch, samples[0]));
-      }
       mix(mixing, {.pixels = batch.pixels(),
                    .channels = Image::kChannels,
                    .sizes = batch.sizes(),
@@ -199,13 +221,6 @@ class ImageTask final : public ModelTask {
     return samples;
   }
 
-  // The weights last: a folder that has them has all.
-  void save_model(const std::string& folder) const override {
-    make_directories(folder);
-    write_file_atomic(join_path(folder, kPreprocessorName), processor_.to_json().dump(2) + "\n");
-    ModelTask::save_model(folder);
-  }
-
  private:
   static constexpr int64_t kAtOnce = 128;
   static constexpr size_t kMostShown = 24;  // mistakes in the report
@@ -224,11 +239,17 @@ class ImageTask final : public ModelTask {
     if (processor_.do_center_crop) return processor_.crop_size;
     return processor_.do_resize && processor_.shortest_edge == 0 ? processor_.size : ImageSize();
   }
-  RngKey mixing_key(int64_t epoch, int64_t first) const {
-    return make_key(seed(), static_cast<uint64_t>(epoch), hash_name("mixing"),
-                    static_cast<uint64_t>(first));
-  }
 
+  // What is wrong with the size of a model that is begun from is said before images are decoded.
+  ImageData open() {
+    if (!paths_.from.empty()) {
+      if (fields().image_edge > 0) set_edge(fields().image_edge);
+      check(target().height > 0 && target().width > 0, ErrorKind::usage,
+            "{} takes images of any size, and training wants one; give `image_edge`", paths_.from);
+      check_patches(config_.stack.integer({"patch_size"}), target());
+    }
+    return open_images(config_, paths_, run_);
+  }
   void set_edge(int64_t edge) {
     processor_.do_resize = true, processor_.size = {edge, edge};
     processor_.shortest_edge = processor_.longest_edge = 0;
@@ -240,9 +261,7 @@ class ImageTask final : public ModelTask {
     for (int64_t i = 0; i < images_.train.labelled() && is_square; ++i) {
       is_square = images_.train.image(i).size == first;
     }
-    check(is_square, ErrorKind::usage,
-          "the images of {} are not equal squares; say by `image_edge` what they are resized to",
-          paths_.data);
+    check_equal_squares(is_square, paths_);
     return first.height;
   }
   // A model that may have a head for the teacher has it where there is one, and keeps what it has.
@@ -271,10 +290,13 @@ class ImageTask final : public ModelTask {
 
   // --- what is trained on ---
 
-  // With a teacher images come in a few views, one an epoch, so that its answers may be kept.
-  int64_t view_of(int64_t epoch) const {
-    const int64_t views = teacher_ && !imitation_ ? fields().teacher_views : 0;
-    return views > 0 ? epoch % views : epoch;
+  // What a teacher says of images is kept; of mixed ones, which never come again, it is not.
+  bool is_kept(const Mixing& mixing) const {
+    return teacher_ && teacher_->keeps() && mixing.kind == Mixing::Kind::none;
+  }
+  // One an epoch; where answers are kept a few, which come again.
+  int64_t view_of(int64_t epoch, const Mixing& mixing) const {
+    return is_kept(mixing) ? epoch % fields().teacher_views : epoch;
   }
   Image augmented(int64_t sample, int64_t view) const {
     return augment(images_.train.image(sample).rgb(), fields().augmentation,
@@ -285,6 +307,10 @@ class ImageTask final : public ModelTask {
     const double until = fields().mix_until;
     return until >= 1 || static_cast<double>(run.dropout.update) <=
                              until * static_cast<double>(config_.max_updates);
+  }
+  bool mixes_all() const {
+    const Augmentation& how = fields().augmentation;
+    return how.mixes() && how.mix_probability >= 1 && fields().mix_until >= 1;
   }
   void keep_answers(const std::string& as) {
     const ImageFields& f = fields();
@@ -298,16 +324,18 @@ class ImageTask final : public ModelTask {
   // the share of that.
   void ask_teacher(int64_t epoch, std::span<const int64_t> samples, std::span<const Image> crops,
                    const Mixing& mixing, const nn::Run& run, ImageTargets& targets) {
-    std::vector<int64_t> rows;
-    for (const int64_t i : samples) rows.push_back(view_of(epoch) * images_.train.size() + i);
     std::vector<float> logits;
-    if (imitation_) {
-      ImageTeacher::Said said = teacher_->say(crops, mixing, run, imitation_->grid());
+    if (is_kept(mixing)) {
+      std::vector<int64_t> rows;
+      const int64_t first = view_of(epoch, mixing) * images_.train.size();
+      for (const int64_t i : samples) rows.push_back(first + i);
+      logits = teacher_->kept_logits(crops, rows, run);
+    } else {
+      ImageTeacher::Said said =
+          teacher_->say(crops, mixing, run, imitation_ ? &imitation_->grid() : nullptr);
       logits = std::move(said.logits);
       targets.features = said.features;
-      targets.imitation = &*imitation_;
-    } else {
-      logits = teacher_->logits(crops, rows, mixing, run);
+      targets.imitation = imitation_ ? &*imitation_ : nullptr;
     }
     const int64_t classes = targets.labels.size(1);
     targets.taught = is_soft() ? softened(logits, classes, fields().teacher_temperature)
@@ -353,7 +381,6 @@ class ImageTask final : public ModelTask {
   }
 
   ImageData images_;
-  ImageProcessor processor_;
   std::optional<ImageTeacher> teacher_;
   std::optional<Imitation> imitation_;
   std::optional<TwoKindsPlan> two_kinds_;

@@ -2,11 +2,13 @@
 #include "heddle/train/tasks/image_teacher.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/base/log.h"
 #include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
+#include "heddle/data/image_sources.h"
 
 namespace heddle::train {
 namespace {
@@ -38,13 +40,12 @@ ImageTeacher::ImageTeacher(const std::string& path, const std::vector<std::strin
   check(static_cast<bool>(reader_.model().heads().sequence_classes), ErrorKind::data,
         "{}: gives no classes of images, so it cannot teach", path);
   const std::vector<std::string>& known = reader_.model().labels();
-  for (const std::string& label : labels) {
-    const auto at = std::ranges::find(known, label);
-    check(at != known.end(), ErrorKind::data,
-          "{}: the teacher does not know the class '{}'; its classes are {}{}", path, label,
+  columns_ = places_among(labels, known);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    check(columns_[i] >= 0, ErrorKind::data,
+          "{}: the teacher does not know the class '{}'; its classes are {}{}", path, labels[i],
           fmt::join(std::span(known).first(std::min<size_t>(known.size(), 10)), ", "),
           known.size() > 10 ? ", .." : "");
-    columns_.push_back(static_cast<int32_t>(at - known.begin()));
   }
   key_ = key_of(reader_, labels);
 }
@@ -72,8 +73,9 @@ Image ImageTeacher::fitted(const Image& image) const {
   return resize(image, size.height, size.width, reader_.processor.resample);
 }
 
-ImageTeacher::Said ImageTeacher::compute(std::span<const Image> images, const Mixing& mixing,
-                                         const nn::Run& run, const ImageSize* grid) const {
+ImageTeacher::Said ImageTeacher::say(std::span<const Image> images, const Mixing& mixing,
+                                     const nn::Run& run, const ImageSize* grid) const {
+  const ProfilePhase phase("teacher");
   std::vector<Image> fits(images.size());
   parallel_for(std::ssize(images), [&](int64_t i) { fits[i] = fitted(images[i]); });
   ImageBatch batch(fits, reader_.processor);
@@ -92,6 +94,8 @@ ImageTeacher::Said ImageTeacher::compute(std::span<const Image> images, const Mi
   const Tensor h = model.hidden(input, plain);
   const Tensor all = model.heads().sequence_classes(h, input, plain);
   const std::vector<float> values = all.to_floats();
+  check(std::ranges::all_of(values, [](float x) { return std::isfinite(x); }), ErrorKind::data,
+        "{}: the teacher gives logits that are not finite", reader_.loaded.path);
   Said said;
   for (int64_t i = 0; i < std::ssize(images); ++i) {
     for (const int32_t c : columns_) said.logits.push_back(values[i * all.size(1) + c]);
@@ -102,11 +106,9 @@ ImageTeacher::Said ImageTeacher::compute(std::span<const Image> images, const Mi
   return said;
 }
 
-std::vector<float> ImageTeacher::logits(std::span<const Image> images,
-                                        std::span<const int64_t> rows, const Mixing& mixing,
-                                        const nn::Run& run) {
-  const ProfilePhase phase("teacher");
-  if (!kept_ || mixing.kind != Mixing::Kind::none) return compute(images, mixing, run).logits;
+std::vector<float> ImageTeacher::kept_logits(std::span<const Image> images,
+                                             std::span<const int64_t> rows, const nn::Run& run) {
+  check(keeps(), ErrorKind::internal, "kept answers of a teacher that keeps none");
   const size_t classes = columns_.size();
   std::vector<float> all(images.size() * classes);
   const auto row = [&](size_t i) { return std::span(all).subspan(i * classes, classes); };
@@ -118,7 +120,7 @@ std::vector<float> ImageTeacher::logits(std::span<const Image> images,
     places.push_back(i);
   }
   if (others.empty()) return all;
-  const std::vector<float> computed = compute(others, mixing, run).logits;
+  const std::vector<float> computed = say(others, {}, run).logits;
   for (size_t k = 0; k < places.size(); ++k) {
     std::copy_n(computed.begin() + static_cast<ptrdiff_t>(k * classes), classes,
                 row(places[k]).begin());

@@ -25,30 +25,27 @@ class ImageTeacher {
   /// numbers of. about: all that the images depend on, and the machine. Nothing is kept where that
   /// would take more than 16 GiB, which is said. Errors: system.
   void keep(const std::string& folder, const std::string& about, int64_t rows);
-
-  /// Logits of those classes for augmented images: [images, classes]. They are resized to the
-  /// teacher's own size and normalised its own way; `mixing` is done to them as to the student's.
-  /// rows: where each is kept, if it is; images that are mixed are not. The same bits whether or
-  /// not they were kept.
-  std::vector<float> logits(std::span<const Image> images, std::span<const int64_t> rows,
-                            const Mixing& mixing, const nn::Run& run);
+  bool keeps() const { return kept_.has_value(); }
 
   /// Width of the features below.
   int64_t width() const { return reader_.model().width(); }
-  /// Logits, and its last states laid over a grid: [images * rows of the grid, width()].
+  /// Logits of those classes: [images, classes]; and its last states laid over a grid, if there is
+  /// one: [images * rows of the grid, width()].
   struct Said {
     std::vector<float> logits;
     Tensor features = {};
   };
+  /// Of augmented images, resized to the teacher's own size and normalised its own way; `mixing` is
+  /// done to them as to the student's. Errors: data for logits that are not finite.
   Said say(std::span<const Image> images, const Mixing& mixing, const nn::Run& run,
-           const ImageSize& grid) const {
-    return compute(images, mixing, run, &grid);
-  }
+           const ImageSize* grid = nullptr) const;
+  /// The logits for images that are not mixed; rows: where each is kept. The same bits whether or
+  /// not they were. Errors: those of say(); internal if nothing is kept.
+  std::vector<float> kept_logits(std::span<const Image> images, std::span<const int64_t> rows,
+                                 const nn::Run& run);
 
  private:
   Image fitted(const Image& image) const;
-  Said compute(std::span<const Image> images, const Mixing& mixing, const nn::Run& run,
-               const ImageSize* grid = nullptr) const;
 
   ImageReader reader_;
   std::vector<int32_t> columns_;  // of the student's classes

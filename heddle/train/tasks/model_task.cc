@@ -7,8 +7,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/io/tensor_file.h"
-#include "heddle/models/image_model.h"
-#include "heddle/vision/image.h"
 
 namespace heddle::train {
 
@@ -75,13 +73,6 @@ void ModelTask::begin_model() {
   }
   log_info("{} of {} parameters are trained", format_count(parameters().elements()),
            format_count(parameters_.elements()));
-}
-
-void ModelTask::check_channels() const {
-  const int64_t channels = model_->need<ImageModel>("train").facts().channels;
-  check(channels == Image::kChannels, ErrorKind::usage,
-        "train: images are read in {0} channels, and the model takes {1}; give `num_channels` {0}",
-        Image::kChannels, channels);
 }
 
 // Parts of equal numbers of samples, in order.

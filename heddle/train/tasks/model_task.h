@@ -52,9 +52,6 @@ class ModelTask : public Task {
     return shuffled_.value().batch(epoch, batch);
   }
 
-  /// Errors: usage if the model does not read as many channels as images have.
-  void check_channels() const;
-
   /// What is written beside the weights.
   virtual SaveOptions save_options() const { return {}; }
 

@@ -213,15 +213,17 @@ Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjec
 
 NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
                          const DenoisingWeights& how) {
+  check(keys.size() == objects.size(), ErrorKind::shape, "noise: {} keys of {} images", keys.size(),
+        objects.size());
   NoisedObjects all{.groups = how.groups};
   for (size_t i = 0; i < objects.size(); ++i) {
     RngStream random(keys[i]);
-    const auto drawn = [&] { return 2 * static_cast<double>(random.uniform()) - 1; };
+    const auto drawn = [&] { return random.between(-1, 1); };
     all.counts.push_back(std::ssize(objects[i]));
     for (int64_t g = 0; g < how.groups; ++g) {
       for (const ObjectTarget& object : objects[i]) {
-        const bool is_drawn = static_cast<double>(random.uniform()) < how.label_noise;
-        const auto anew = static_cast<int32_t>(random.below(static_cast<uint64_t>(labels)));
+        const bool is_drawn = random.happens(how.label_noise);
+        const auto anew = static_cast<int32_t>(random.index(labels));
         all.labels.push_back(is_drawn ? anew : object.label);
         std::array<float, 4> box = object.box;
         for (size_t k = 0; k < 2; ++k) {

@@ -67,11 +67,11 @@ Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjec
                 std::span<const Matches> matches, const SetLossWeights& weights, float factor = 1);
 
 /// The objects of a batch `groups` times each with noise, of its own random numbers; `keys`: of
-/// each image.
+/// each image. Errors: shape for another number of keys.
 NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
                          const DenoisingWeights& how);
 
-/// The same loss over objects.restored, of so many layers, in which each query has its object.
+/// The same loss over noised.restored, of so many layers, in which each query has its object.
 /// objects: without noise    returns: [1] f32; undefined if there is no object
 Tensor restoration_loss(const NoisedObjects& noised, int64_t layers, const BatchObjects& objects,
                         const SetLossWeights& weights, float factor = 1);

@@ -1,0 +1,32 @@
+// What the tasks over images have in common: how images are prepared, which a model's folder says.
+#pragma once
+
+#include <string>
+
+#include "heddle/train/tasks/model_task.h"
+#include "heddle/vision/image_processor.h"
+
+namespace heddle::train {
+
+/// Errors: usage for a model of other channels than images are read in. channels: below 0 if the
+/// model does not say.
+void check_channels(int64_t channels);
+
+class PixelTask : public ModelTask {
+ public:
+  /// The weights last: a folder that has them has all.
+  void save_model(const std::string& folder) const override;
+
+ protected:
+  /// Where a run begins from a model, its classes, head and processor are those of its folder.
+  PixelTask(const TrainConfig& config, const RunPaths& paths, const std::string& run);
+
+  /// begin_model() of one that reads images. Errors: its, and those of check_channels().
+  void begin_image_model();
+  /// What keys of images end in: differs where the processor does.
+  std::string preparation_key() const;
+
+  ImageProcessor processor_;
+};
+
+}  // namespace heddle::train
