@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
@@ -80,6 +81,16 @@ class Detect : public ::testing::Test {
     }
     return run_heddle(words);
   }
+  // What the validations of a run have found, line by line of its log.
+  static std::vector<Json> findings(const std::string& run) {
+    std::vector<Json> found;
+    std::istringstream log(read_file(path(run) + "/log.jsonl"));
+    for (std::string line; std::getline(log, line);) {
+      const Json parsed = Json::parse(line);
+      if (const Json* one = parsed.find("findings")) found.push_back(*one);
+    }
+    return found;
+  }
   static std::string weights(const std::string& run) {
     return read_file(path(run) + "/last/model.safetensors");
   }
@@ -92,7 +103,17 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   const CliResult trained = train("run", {"--max-updates", "20"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_NE(trained.err.find("does not look at its images"), trained.err.npos) << trained.err;
-  EXPECT_TRUE(fs::exists(path("run/report.html")));
+  const std::vector<Json> doctor = findings("run");
+  ASSERT_EQ(doctor.size(), 4u);  // two validations of the weights and of their moving average
+  for (const Json& one : doctor) {
+    EXPECT_GT(one.get_double("class_loss"), 0);
+    EXPECT_GT(one.get_double("blind_class_loss"), 0);
+    EXPECT_GE(one.get_double("class_error"), 0);
+    EXPECT_LE(one.get_double("query_overlap"), 1);
+    EXPECT_EQ(one.get_int("queries"), 10);
+    EXPECT_LE(one.get_int("most_objects"), 8);
+  }
+  EXPECT_NE(read_file(path("run/report.html")).find("\"blind_class_loss\": "), std::string::npos);
   EXPECT_TRUE(fs::exists(path("run/best/preprocessor_config.json")));
   EXPECT_EQ(Json::load(path("run/best/config.json")).at("architectures").as_strings(),
             std::vector<std::string>{"DetrForObjectDetection"});
@@ -258,6 +279,10 @@ TEST_F(Detect, more_objects_than_queries_are_warned_of) {
   ASSERT_EQ(few.exit_code, 0) << few.err;
   EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
   EXPECT_NE(few.err.find("give --num-queries "), few.err.npos) << few.err;
+  ASSERT_FALSE(findings("few").empty());
+  const std::vector<std::string> warnings = findings("few")[0].at("warnings").as_strings();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("it can never find more"), std::string::npos) << warnings[0];
 }
 
 TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
