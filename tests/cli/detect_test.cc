@@ -201,8 +201,47 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   EXPECT_NE(decoder.out.find("decoder layer 0"), decoder.out.npos) << decoder.out;
   const CliResult cell = explain({"--cell", "0,0"});
   EXPECT_EQ(cell.exit_code, 2);
-  EXPECT_NE(cell.err.find("are of no cell; leave --cell out"), cell.err.npos) << cell.err;
+  EXPECT_NE(cell.err.find("are of no cell; leave --cell out, and give --query"), cell.err.npos)
+      << cell.err;
   EXPECT_EQ(explain({"--kind", "self"}).exit_code, 2);
+}
+
+TEST_F(Detect, explained_query_is_the_surest_or_the_one_that_is_asked_for) {
+  ASSERT_EQ(train("queries", {"--max-updates", "2"}).exit_code, 0);
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const auto explain = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"explain", path("queries"), image});
+    return run_heddle(flags);
+  };
+  const CliResult looked =
+      run_heddle({"attention", path("queries"), image, "--no-importance", "--json"});
+  ASSERT_EQ(looked.exit_code, 0) << looked.err;
+  std::vector<double> scores;
+  const Json of_looked = Json::parse(looked.out);
+  for (const Json& one : of_looked.at("objects").as_array()) {
+    scores.push_back(one.get_double("score"));
+  }
+  ASSERT_EQ(scores.size(), 10u);
+  const auto surest = std::ranges::max_element(scores) - scores.begin();
+  for (const char* kind : {"cross", "decoder"}) {
+    const CliResult best = explain({"--kind", kind});
+    ASSERT_EQ(best.exit_code, 0) << best.err;
+    EXPECT_NE(best.out.find(fmt::format(", query {}: ", surest)), best.out.npos) << best.out;
+    EXPECT_EQ(explain({"--kind", kind, "--query", std::to_string(surest)}).out, best.out);
+    const auto other = surest == 7 ? 3 : 7;
+    const CliResult asked = explain({"--kind", kind, "--query", std::to_string(other)});
+    ASSERT_EQ(asked.exit_code, 0) << asked.err;
+    EXPECT_NE(asked.out.find(fmt::format(", query {}: ", other)), asked.out.npos) << asked.out;
+    EXPECT_NE(asked.out, best.out);
+  }
+  const auto refused = [](const CliResult& result, const std::string& part) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(part), result.err.npos) << result.err;
+  };
+  refused(explain({"--query", "10"}), "has queries 0 to 9");
+  refused(explain({"--query=-1"}), "has queries 0 to 9");
+  refused(explain({"--kind", "encoder", "--query", "0"}), "are cells of the image");
+  refused(run_heddle({"explain", path("queries"), "--query", "0"}), "give the image behind");
 }
 
 TEST_F(Detect, noised_queries_are_trained_in_the_formats_of_the_machine) {
