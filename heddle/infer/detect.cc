@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace heddle {
 namespace {
@@ -61,14 +62,21 @@ std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, 
 
 std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<const Image> fitted,
                                            std::span<const ImageSize> originals,
-                                           const Precision& precision) {
+                                           const Precision& precision, int64_t most_pixels) {
   const auto& model = reader.loaded.model->need<Detector>(reader.loaded.path);
-  const ImageBatch batch(fitted, reader.processor);
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  return scored_boxes(model.predict(batch.rows(), false, run), model.detector().queries, originals,
-                      reader.loaded.path);
+  std::vector<std::vector<ScoredBox>> all;
+  size_t begin = 0;
+  for (const size_t end : pass_ends(fitted, most_pixels)) {
+    const ImageBatch batch(fitted.subspan(begin, end - begin), reader.processor);
+    auto found = scored_boxes(model.predict(batch.rows(), false, run), model.detector().queries,
+                              originals.subspan(begin, end - begin), reader.loaded.path);
+    std::ranges::move(found, std::back_inserter(all));
+    begin = end;
+  }
+  return all;
 }
 
 std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,

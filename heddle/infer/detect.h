@@ -23,11 +23,13 @@ std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, 
                                                  std::span<const ImageSize> sizes,
                                                  const std::string& source);
 
-/// The same of images; originals: their sizes before they were fitted (ImageProcessor::fit()).
+/// The same of images, in passes of at most `most_pixels`; originals: their sizes before they were
+/// fitted (ImageProcessor::fit()).
 /// Errors: data if the model is no detector, or takes no images of a size.
 std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<const Image> fitted,
                                            std::span<const ImageSize> originals,
-                                           const Precision& precision);
+                                           const Precision& precision,
+                                           int64_t most_pixels = kMostPassPixels);
 
 /// Those of at least `threshold`, clipped to their image.
 std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,
