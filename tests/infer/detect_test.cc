@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/cli/vision_model.h"
 
 namespace heddle {
@@ -18,6 +20,25 @@ TEST(PassEnds, pass_has_as_many_images_as_fit_and_at_least_one) {
   EXPECT_EQ(pass_ends(images, 46), Ends{6});
   EXPECT_EQ(pass_ends(images, 45), (Ends{5, 6}));
   EXPECT_EQ(pass_ends({}, 10), Ends{});
+}
+
+TEST(Detection, boxes_come_by_query_or_by_score_with_the_share_of_their_likeliest_object) {
+  // Two images of two queries; two classes and no object, which is the likeliest of the first.
+  const ObjectPredictions seen = {
+      Tensor::from(std::vector<float>{0, 1, 2, 3, 0, 0, 1, 1, 1, 1, 1, 1}, {4, 3}),
+      Tensor::from(std::vector<float>{.5f, .5f, .5f, .25f, .25f, .75f, .5f, .5f, .5f, .5f, 1, 1,
+                                      .5f, .5f, 1, 1},
+                   {4, 4})};
+  const std::vector<ImageSize> sizes = {{8, 4}, {1, 1}};
+  const std::vector<ScoredBox> boxes = query_boxes(seen, 2, sizes, "m");
+  ASSERT_EQ(boxes.size(), 4u);
+  EXPECT_EQ(boxes[0].label, 1);
+  EXPECT_NEAR(boxes[0].score, 1 / (std::exp(-1.0) + 1 + std::exp(1.0)), 1e-12);
+  EXPECT_EQ(boxes[0].box, (Box{1, 3, 3, 5}));
+  EXPECT_NEAR(boxes[1].score, 1 / (1 + 2 * std::exp(-3.0)), 1e-12);
+  const auto by_score = scored_boxes(seen, 2, sizes, "m");
+  EXPECT_EQ(by_score[0], (std::vector<ScoredBox>{boxes[1], boxes[0]}));
+  EXPECT_EQ(by_score[1], (std::vector<ScoredBox>{boxes[2], boxes[3]}));  // equals stay
 }
 
 TEST(Detection, images_give_the_same_bits_in_passes_of_any_size) {
