@@ -1,5 +1,6 @@
 // The page of training runs. heddle.data: runs [{name, path, task, tokens, objective, max_updates, done, seconds, finished, updates: {update, seconds, loss, ...},
-// validations: [{kind, update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]}}];
+// validations: [{kind, update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]},
+// findings (of a detector): {update, class_loss, blind_class_loss, distance_loss, giou_loss, class_error, query_overlap, most_objects, queries, warnings: [text]}}];
 // of one run its settings [[field, value, help]], images (report_images.js) where it has such, and, while it goes on, live {written, every}; of several the differences [{key, values}].
 "use strict";
 (() => {
@@ -93,6 +94,23 @@
   if (metrics.length) section("Scores of held-out data", ...metrics.map((m) => (m === "bleu"
     ? chart("BLEU of the validation's translations, 0 to 100; higher is better", validations("bleu"), {yTitle: "BLEU", hasZero: true})
     : chart(`Validation ${metricName(m)}, 0 to 1; higher is better`, validations(m), {yTitle: metricName(m), hasZero: true}))));
+
+  // --- what is wrong with a detector ------------------------------------------------------------
+  const percent = (x) => `${(100 * x).toFixed(1)} %`;
+  const findingsOf = (f) => scroll("findings", tableOf(["of held-out images", "value", "what it says"], [
+    ["class loss", heddle.number(f.class_loss), `A model that does not look at its images has ${heddle.number(f.blind_class_loss)} or more.`],
+    ["class error", percent(f.class_error), "Queries that have an object and see another class, or none."],
+    ["distance of boxes", heddle.number(f.distance_loss), "Sum of the four differences, as shares of the image."],
+    ["1 − GIoU of boxes", heddle.number(f.giou_loss), "From 0, the same box, to 2."],
+    ["overlap of queries", percent(f.query_overlap), "What the boxes of two queries share. Near 100 % all see one and the same box."],
+    ["most objects of an image", heddle.number(f.most_objects), `The model has ${heddle.number(f.queries)} queries, and finds no more objects.`],
+  ], "findings", "min-width: 34rem"));
+  if (isOne && runs[0].findings) {
+    const f = runs[0].findings;
+    section("Doctor", faint(`What tells a detector that learns from one that does not: of the weights as they are, at update ${heddle.number(f.update)}.`),
+      f.warnings.length ? el("ul", {id: "warnings"}, f.warnings.map((text) => el("li", {class: "warning"}, text))) : el("p", {id: "warnings"}, "Nothing to warn of."),
+      findingsOf(f));
+  }
 
   // --- samples ----------------------------------------------------------------------------------
   const samplesOf = (run, r) => {

@@ -37,22 +37,28 @@ void for_each_image(const ImageFiles& files, const std::function<Image(const std
                     const std::function<void(std::span<const Image> images,
                                              std::span<const std::string> paths)>& f) {
   constexpr size_t kAtOnce = 32;
+  constexpr int64_t kPixelsAtOnce = 16'000'000;  // 48 MB, but for an image that has more
   std::vector<Image> images;
   std::vector<std::string> paths;
+  int64_t pixels = 0;
   int64_t bad = 0;
   const auto flush = [&] {
     if (!images.empty()) f(images, paths);
-    images.clear(), paths.clear();
+    images.clear(), paths.clear(), pixels = 0;
   };
   for (const std::string& path : files.paths) {
+    Image image;
     try {
-      images.push_back(read(path));
-      paths.push_back(path);
+      image = read(path);
     } catch (const Error& e) {
       flush();
       if (!files.skip_bad || e.kind() != ErrorKind::data) throw;
       skip_image(files, path, e, ++bad);
+      continue;
     }
+    const int64_t own = image.height * image.width;
+    if (pixels + own > kPixelsAtOnce) flush();
+    images.push_back(std::move(image)), paths.push_back(path), pixels += own;
     if (images.size() == kAtOnce) flush();
   }
   flush();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace heddle {
 namespace {
@@ -39,36 +40,52 @@ ImageReader load_detector(const std::string& path) {
   return reader;
 }
 
-std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, int64_t queries,
-                                                 std::span<const ImageSize> sizes,
-                                                 const std::string& source) {
+std::vector<ScoredBox> query_boxes(const ObjectPredictions& seen, int64_t queries,
+                                   std::span<const ImageSize> sizes, const std::string& source) {
   check(seen.logits.size(0) == queries * std::ssize(sizes), ErrorKind::shape,
         "{} images of {} queries; logits are {}", sizes.size(), queries, seen.logits.shape());
   const int64_t classes = seen.logits.size(1);
-  std::vector<std::vector<ScoredBox>> all(sizes.size());
+  std::vector<ScoredBox> all;
   for (int64_t r = 0; r < seen.logits.size(0); ++r) {
-    const auto image = static_cast<size_t>(r / queries);
     ScoredBox one = likeliest(seen.logits.data<float>() + r * classes, classes);
-    one.box = in_pixels(seen.boxes.data<float>() + r * 4, sizes[image]);
+    one.box = in_pixels(seen.boxes.data<float>() + r * 4, sizes[static_cast<size_t>(r / queries)]);
     check(std::isfinite(one.score) && std::isfinite(one.box.area()), ErrorKind::data,
           "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
           source);
-    all[image].push_back(one);
+    all.push_back(one);
   }
-  for (auto& boxes : all) std::ranges::stable_sort(boxes, std::greater<>(), &ScoredBox::score);
+  return all;
+}
+
+std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, int64_t queries,
+                                                 std::span<const ImageSize> sizes,
+                                                 const std::string& source) {
+  const std::vector<ScoredBox> boxes = query_boxes(seen, queries, sizes, source);
+  std::vector<std::vector<ScoredBox>> all;
+  for (auto at = boxes.begin(); at != boxes.end(); at += queries) {
+    std::ranges::stable_sort(all.emplace_back(at, at + queries), std::greater<>(),
+                             &ScoredBox::score);
+  }
   return all;
 }
 
 std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<const Image> fitted,
                                            std::span<const ImageSize> originals,
-                                           const Precision& precision) {
+                                           const Precision& precision, int64_t most_pixels) {
   const auto& model = reader.loaded.model->need<Detector>(reader.loaded.path);
-  const ImageBatch batch(fitted, reader.processor);
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  return scored_boxes(model.predict(batch.rows(), false, run), model.detector().queries, originals,
-                      reader.loaded.path);
+  std::vector<std::vector<ScoredBox>> all;
+  size_t begin = 0;
+  for (const size_t end : pass_ends(fitted, most_pixels)) {
+    const ImageBatch batch(fitted.subspan(begin, end - begin), reader.processor);
+    auto found = scored_boxes(model.predict(batch.rows(), false, run), model.detector().queries,
+                              originals.subspan(begin, end - begin), reader.loaded.path);
+    std::ranges::move(found, std::back_inserter(all));
+    begin = end;
+  }
+  return all;
 }
 
 std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,

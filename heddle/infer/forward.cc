@@ -420,7 +420,7 @@ void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std:
 }
 
 std::vector<std::string> forward_inputs(const Model& model) {
-  if (model.as<ImageModel>() != nullptr) return {"pixel_values"};
+  if (model.as<ImageModel>() != nullptr) return {"pixel_values", "pixel_mask"};
   if (model.as<EncoderDecoder>() != nullptr) {
     return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
   }

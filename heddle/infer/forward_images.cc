@@ -1,12 +1,13 @@
 // From channels first to rows of pixels, through the model, and back.
 #include "heddle/infer/forward_images.h"
 
-#include <list>
+#include <algorithm>
 
 namespace heddle {
 namespace {
 
 constexpr const char* kPixelValues = "pixel_values";
+constexpr const char* kPixelMask = "pixel_mask";
 
 struct OutputTensor {
   std::string name;
@@ -34,21 +35,133 @@ OutputTensor of_attention(const nn::AttentionCall& call) {
   return out;
 }
 
-// Channels last, image after image.
-Tensor rows_of(const PixelValues& pixels) {
-  const int64_t channels = pixels.shape[1], area = pixels.shape[2] * pixels.shape[3];
-  Tensor x = Tensor::empty({pixels.shape[0] * area, channels}, DType::f32);
+// Channels last, image after image, of each what is no padding.
+Tensor rows_of(const PixelValues& pixels, int64_t begin, int64_t end) {
+  const int64_t channels = pixels.shape[1], width = pixels.shape[3];
+  const int64_t area = pixels.shape[2] * width;
+  const ImageSize size = pixels.sizes[static_cast<size_t>(begin)];
+  Tensor x = Tensor::empty({(end - begin) * size.height * size.width, channels}, DType::f32);
   float* to = x.data<float>();
-  for (int64_t i = 0; i < pixels.shape[0]; ++i) {
+  for (int64_t i = begin; i < end; ++i) {
     const float* const image = pixels.values.data() + i * channels * area;
-    for (int64_t p = 0; p < area; ++p) {
-      for (int64_t c = 0; c < channels; ++c) *to++ = image[c * area + p];
+    for (int64_t p = 0; p < size.height * size.width; ++p) {
+      const float* const pixel = image + p / size.width * width + p % size.width;
+      for (int64_t c = 0; c < channels; ++c) *to++ = pixel[c * area];
     }
   }
   return x;
 }
 
-void write(const std::string& path, const std::list<OutputTensor>& outputs) {
+// The outputs of images begin .. end - 1, which are of one size.
+std::vector<OutputTensor> pass(const ImageModel& model, const PixelValues& pixels, int64_t begin,
+                               int64_t end, const ForwardOptions& options) {
+  const int64_t batch = end - begin;
+  const std::vector<ImageSize> sizes(pixels.sizes.begin() + begin, pixels.sizes.begin() + end);
+  model.grid(sizes[0]);  // says what it takes
+  const Segments segments = nn::image_segments(sizes);
+  const ImageRows images{.x = rows_of(pixels, begin, end), .segments = &segments, .sizes = &sizes};
+  std::vector<OutputTensor> outputs;
+  nn::Observer observer;
+  observer.hidden = [&](const std::string& name, const Tensor& x) {
+    outputs.push_back(of_rows(name, batch, x));
+  };
+  observer.attention = [&](const nn::AttentionCall& call) {
+    outputs.push_back(of_attention(call));
+  };
+  nn::Run run;
+  run.use(options.precision);
+  if (options.all) run.observer = &observer;
+  for (const ModelOutput& o : model.forward(images, run)) {
+    outputs.push_back(o.is_of_sequences
+                          ? OutputTensor{o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()}
+                          : of_rows(o.name, batch, o.x));
+  }
+  return outputs;
+}
+
+// Copies a block of `from`'s shape into the corner of one of `to`'s, of whose axes none is shorter.
+void copy_block(std::span<const int64_t> from, const float* x, std::span<const int64_t> to,
+                float* y) {
+  if (from.empty()) {
+    *y = *x;
+    return;
+  }
+  int64_t inner = 1, outer = 1;
+  for (size_t axis = 1; axis < from.size(); ++axis) inner *= from[axis], outer *= to[axis];
+  for (int64_t i = 0; i < from[0]; ++i) {
+    copy_block(from.subspan(1), x + i * inner, to.subspan(1), y + i * outer);
+  }
+}
+
+// One output of several images, of each a tensor of its own, as one of them all: each axis is as
+// long as the longest, zeros are behind what is shorter.
+OutputTensor joined(const std::vector<const OutputTensor*>& images) {
+  std::vector<int64_t> block = images[0]->shape;
+  for (const OutputTensor* one : images) {
+    check(one->name == images[0]->name && one->shape.size() == block.size(), ErrorKind::internal,
+          "forward: images of two sizes give {} and {}", images[0]->name, one->name);
+    for (size_t axis = 0; axis < block.size(); ++axis) {
+      block[axis] = std::max(block[axis], one->shape[axis]);
+    }
+  }
+  const int64_t elements = Shape(block).elements();
+  OutputTensor all{images[0]->name, block, {}};
+  all.shape[0] *= std::ssize(images);
+  all.values.resize(static_cast<size_t>(elements * std::ssize(images)));
+  float* to = all.values.data();
+  for (const OutputTensor* one : images) {
+    copy_block(one->shape, one->values.data(), block, to);
+    to += elements;
+  }
+  return all;
+}
+
+// Images of several sizes one by one: they have the bits that they have in any batch.
+std::vector<OutputTensor> passes(const ImageModel& model, const PixelValues& pixels,
+                                 const ForwardOptions& options) {
+  std::vector<std::vector<OutputTensor>> of_images;
+  for (int64_t i = 0; i < pixels.shape[0]; ++i) {
+    of_images.push_back(pass(model, pixels, i, i + 1, options));
+  }
+  std::vector<OutputTensor> outputs;
+  for (size_t o = 0; o < of_images[0].size(); ++o) {
+    std::vector<const OutputTensor*> same;
+    for (const auto& one : of_images) same.push_back(&one[o]);
+    outputs.push_back(joined(same));
+  }
+  return outputs;
+}
+
+// The sizes of images that pixel_mask [images, height, width] marks with ones, zeros beside and
+// below them.
+std::vector<ImageSize> read_sizes(const SafetensorsFile& file, const PixelValues& pixels) {
+  const int64_t batch = pixels.shape[0], height = pixels.shape[2], width = pixels.shape[3];
+  const StoredTensor* info = file.find(kPixelMask);
+  if (info == nullptr) return std::vector<ImageSize>(static_cast<size_t>(batch), {height, width});
+  check(info->shape == std::vector<int64_t>{batch, height, width}, ErrorKind::data,
+        "{}: {} has shape {}, but {} {}; [{}, {}, {}] is needed", file.path(), kPixelMask,
+        Shape(info->shape).str(), kPixelValues, Shape(pixels.shape).str(), batch, height, width);
+  const std::vector<float> mask = info->floats();
+  std::vector<ImageSize> sizes;
+  for (int64_t i = 0; i < batch; ++i) {
+    const float* const own = mask.data() + i * height * width;
+    ImageSize size;
+    while (size.height < height && own[size.height * width] == 1) ++size.height;
+    while (size.width < width && own[size.width] == 1) ++size.width;
+    for (int64_t p = 0; p < height * width; ++p) {
+      const int64_t row = p / width, column = p % width;
+      const bool is_image = p == 0 || (row < size.height && column < size.width);
+      check(own[p] == (is_image ? 1 : 0), ErrorKind::data,
+            "{}: {}[{}, {}, {}] is {}; ones must be a rectangle at the top left, the image, and "
+            "all else 0",
+            file.path(), kPixelMask, i, row, column, own[p]);
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+void write(const std::string& path, const std::vector<OutputTensor>& outputs) {
   std::vector<NamedTensorView> views;
   for (const OutputTensor& o : outputs) {
     views.push_back({o.name, DType::f32, o.shape, std::as_bytes(std::span(o.values))});
@@ -69,7 +182,9 @@ PixelValues read_pixel_values(const SafetensorsFile& file) {
   check(is_whole, ErrorKind::data,
         "{}: {} has shape {}; [batch, channels, height, width] is needed, none of them 0",
         file.path(), kPixelValues, Shape(info->shape).str());
-  return {.shape = info->shape, .values = info->floats()};
+  PixelValues pixels{.shape = info->shape, .values = info->floats(), .sizes = {}};
+  pixels.sizes = read_sizes(file, pixels);
+  return pixels;
 }
 
 PixelValues pixel_values_of(std::span<const Image> images, std::span<const std::string> paths,
@@ -78,6 +193,7 @@ PixelValues pixel_values_of(std::span<const Image> images, std::span<const std::
   const int64_t area = size.height * size.width;
   PixelValues pixels{.shape = {std::ssize(images), Image::kChannels, size.height, size.width},
                      .values = {},
+                     .sizes = std::vector<ImageSize>(images.size(), size),
                      .is_from_files = true};
   std::vector<float> rows(static_cast<size_t>(area * Image::kChannels));
   for (size_t i = 0; i < images.size(); ++i) {
@@ -96,32 +212,14 @@ PixelValues pixel_values_of(std::span<const Image> images, std::span<const std::
 void forward_images(const ImageModel& model, const PixelValues& pixels, const std::string& path,
                     const ForwardOptions& options) {
   const NoGrad off;
-  const int64_t batch = pixels.shape[0];
-  const std::vector<ImageSize> sizes(static_cast<size_t>(batch),
-                                     {pixels.shape[2], pixels.shape[3]});
   check(pixels.shape[1] == model.facts().channels, ErrorKind::data,
         "pixel_values has {} channels; the model takes {}", pixels.shape[1],
         model.facts().channels);
-  model.grid(sizes[0]);  // says what it takes
-  const Segments segments = nn::image_segments(sizes);
-  const ImageRows images{.x = rows_of(pixels), .segments = &segments, .sizes = &sizes};
-  std::list<OutputTensor> outputs;
+  const bool is_one_size = std::ranges::all_of(
+      pixels.sizes, [&](const ImageSize& size) { return size == pixels.sizes[0]; });
+  std::vector<OutputTensor> outputs = is_one_size ? pass(model, pixels, 0, pixels.shape[0], options)
+                                                  : passes(model, pixels, options);
   if (pixels.is_from_files) outputs.push_back({kPixelValues, pixels.shape, pixels.values});
-  nn::Observer observer;
-  observer.hidden = [&](const std::string& name, const Tensor& x) {
-    outputs.push_back(of_rows(name, batch, x));
-  };
-  observer.attention = [&](const nn::AttentionCall& call) {
-    outputs.push_back(of_attention(call));
-  };
-  nn::Run run;
-  run.use(options.precision);
-  if (options.all) run.observer = &observer;
-  for (const ModelOutput& o : model.forward(images, run)) {
-    outputs.push_back(o.is_of_sequences
-                          ? OutputTensor{o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()}
-                          : of_rows(o.name, batch, o.x));
-  }
   write(path, outputs);
 }
 

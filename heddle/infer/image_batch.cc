@@ -44,4 +44,16 @@ void ImageBatch::lay(int64_t i, const Image& image, const ImageProcessor& proces
   processor.normalize(image, x_.data<float>() + segments_.begin(i) * Image::kChannels);
 }
 
+std::vector<size_t> pass_ends(std::span<const Image> images, int64_t most_pixels) {
+  std::vector<size_t> ends;
+  int64_t pixels = 0;
+  for (size_t i = 0; i < images.size(); ++i) {
+    const int64_t own = images[i].height * images[i].width;
+    if (pixels > 0 && pixels + own > most_pixels) ends.push_back(i), pixels = 0;
+    pixels += own;
+  }
+  if (!images.empty()) ends.push_back(images.size());
+  return ends;
+}
+
 }  // namespace heddle

@@ -47,4 +47,12 @@ class ImageBatch {
   Tensor x_;
 };
 
+/// Pixels that a pass over images should not go beyond: of so many the first map of a ResNet-50 has
+/// 256 MB in f32.
+inline constexpr int64_t kMostPassPixels = 4'000'000;
+
+/// Images in passes of at most `most_pixels` each, or of one image: where each pass ends, rising;
+/// the last is the number of images. An image's result is the same in any.
+std::vector<size_t> pass_ends(std::span<const Image> images, int64_t most_pixels);
+
 }  // namespace heddle

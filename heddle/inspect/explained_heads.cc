@@ -60,10 +60,26 @@ const ImageCall& find_call(const ImageSubject& subject, const std::vector<ImageC
   return *call;
 }
 
+// Of a detector's own queries. The surest, of equals the lowest, unless one is asked for.
+int64_t find_query(const ImageSubject& subject, const CellGrid& grid, const ExplainedCell& which) {
+  check(!which.cell, ErrorKind::usage,
+        "this call's queries are of no cell; leave `cell` out, and give `query`");
+  const int64_t count = std::ssize(grid.tokens);
+  const std::vector<SeenObject>& objects = subject.objects();
+  if (!which.query && objects.empty()) return 0;
+  if (!which.query) {
+    return std::ranges::max_element(objects, {}, &SeenObject::score) - objects.begin();
+  }
+  check(*which.query >= 0 && *which.query < count, ErrorKind::usage,
+        "`query` {}: {} has queries 0 to {}", *which.query, subject.path(), count - 1);
+  return *which.query;
+}
+
 int64_t find_cell(const CellGrid& grid, const ExplainedCell& which) {
   const ImageSize size = grid.size;
-  check(!which.cell || size.height > 0, ErrorKind::usage,
-        "this call's queries are of no cell; leave `cell` out");
+  check(!which.query, ErrorKind::usage,
+        "`query` {}: this call's queries are cells of the image; give `cell`",
+        which.query.value_or(0));
   const int64_t tokens = std::ssize(grid.tokens);
   if (!which.cell) return tokens > 0 ? 0 : size.height / 2 * size.width + size.width / 2;
   const auto [row, column] = *which.cell;
@@ -128,7 +144,8 @@ Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which
   const std::vector<ImageCall> calls = calls_of_kind(subject, which.kind);
   const ImageCall& call = find_call(subject, calls, which);
   const CellGrid &queries = subject.grids()[call.queries], &keys = subject.grids()[call.keys];
-  const int64_t query = find_cell(queries, which);
+  const int64_t query =
+      queries.size.height > 0 ? find_cell(queries, which) : find_query(subject, queries, which);
   const CellInWindow at = window_of(call, keys, query);
   AskedCall asked{.pass = [&](const nn::Observer& o) { subject.pass(o); },
                   .path = subject.path(),

@@ -83,10 +83,13 @@ struct ExplainedCell {
   int64_t head = 0;
   /// Row and column, from 0; absent: the first token, or the middle of the image.
   std::optional<std::pair<int64_t, int64_t>> cell = {};
+  /// Where queries are a detector's own, from 0; absent: the one that is surest of its object.
+  std::optional<int64_t> query = {};
 };
 
-/// The same of one query of a head over an image. Errors: usage for a kind, layer, head or cell
-/// that is not there, a cell where queries are of none, or more than 1,024 keys.
+/// The same of one query of a head over an image. Errors: usage for a kind, layer, head, cell or
+/// query that is not there, a cell where queries are of none, a query where they are cells, or more
+/// than 1,024 keys.
 Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which);
 
 /// For a terminal: each step with its formula, shape and at most 8 columns and 12 rows of numbers.

@@ -46,6 +46,13 @@ LoggedValidation parse_validation(const Json& line, const std::string& where) {
       }
     }
   }
+  if (const Json* findings = line.find("findings")) {
+    static_cast<void>(findings->at("warnings", where).as_strings(where));
+    for (const auto& [key, value] : findings->as_object(where)) {
+      if (key != "warnings") static_cast<void>(value.as_double(where));
+    }
+    v.findings = *findings;
+  }
   return v;
 }
 
@@ -194,6 +201,17 @@ Json best_json(const RunHistory& run) {
   return json;
 }
 
+// Those of the weights as they are at the last validation: what the training does now.
+Json findings_json(const RunHistory& run) {
+  const auto last = std::find_if(
+      run.validations.rbegin(), run.validations.rend(),
+      [](const LoggedValidation& v) { return v.kind == "snapshot" && !v.findings.is_null(); });
+  if (last == run.validations.rend()) return {};
+  Json json = last->findings;
+  json["update"] = last->update;
+  return json;
+}
+
 Json settings_json(const train::TrainConfig& config) {
   return json_list(list_fields(config), [](const FieldInfo& field) {
     return Json::Array{field.key, field.default_value, field.help};
@@ -239,6 +257,7 @@ Json run_json(const RunHistory& run) {
                        {"validations", validations_json(run)},
                        {"best", best_json(run)},
                        {"samples", samples_json(run)},
+                       {"findings", findings_json(run)},
                        {"task", run.config.task}});
 }
 

@@ -31,6 +31,7 @@ struct LoggedValidation {
   /// them ("source", "translation").
   using Sample = std::vector<std::pair<std::string, std::string>>;
   std::vector<Sample> samples = {};
+  Json findings = {};  ///< see train::Task::findings()
 };
 
 struct RunHistory {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heddle/models/family.h"
+#include "heddle/nn/images/grid_positions.h"
 #include "heddle/nn/images/image_rows.h"
 
 namespace heddle {
@@ -31,6 +32,9 @@ class ImageModel : public Model {
   /// The states of each image: facts().tokens, then those of its grid, line by line. Heads, and
   /// attention, see these segments, not those of the pixels.
   virtual Segments tokens(const ImageRows& images) const;
+
+  /// Learned positions of the cells of its own images' grid; null if it has none.
+  virtual const nn::GridPositions* grid_positions() const { return nullptr; }
 
   /// The last layer's states: [rows of tokens(images), width]. Errors: shape if the images are no
   /// such rows; data if it takes none of a size.

@@ -345,6 +345,9 @@ class Trainer {
       shown += "  " + to_text(m);
     }
     line["best"] = better;
+    if (Json findings = task_->findings(); !findings.is_null()) {
+      line["findings"] = std::move(findings);
+    }
     for (Json& sample : std::exchange(samples_, {})) line["samples"].push_back(std::move(sample));
     line["seconds"] = std::round(seconds() * 10) / 10;
     log_->write(line);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
@@ -80,6 +81,16 @@ class Detect : public ::testing::Test {
     }
     return run_heddle(words);
   }
+  // What the validations of a run have found, line by line of its log.
+  static std::vector<Json> findings(const std::string& run) {
+    std::vector<Json> found;
+    std::istringstream log(read_file(path(run) + "/log.jsonl"));
+    for (std::string line; std::getline(log, line);) {
+      const Json parsed = Json::parse(line);
+      if (const Json* one = parsed.find("findings")) found.push_back(*one);
+    }
+    return found;
+  }
   static std::string weights(const std::string& run) {
     return read_file(path(run) + "/last/model.safetensors");
   }
@@ -92,7 +103,17 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   const CliResult trained = train("run", {"--max-updates", "20"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_NE(trained.err.find("does not look at its images"), trained.err.npos) << trained.err;
-  EXPECT_TRUE(fs::exists(path("run/report.html")));
+  const std::vector<Json> doctor = findings("run");
+  ASSERT_EQ(doctor.size(), 4u);  // two validations of the weights and of their moving average
+  for (const Json& one : doctor) {
+    EXPECT_GT(one.get_double("class_loss"), 0);
+    EXPECT_GT(one.get_double("blind_class_loss"), 0);
+    EXPECT_GE(one.get_double("class_error"), 0);
+    EXPECT_LE(one.get_double("query_overlap"), 1);
+    EXPECT_EQ(one.get_int("queries"), 10);
+    EXPECT_LE(one.get_int("most_objects"), 8);
+  }
+  EXPECT_NE(read_file(path("run/report.html")).find("\"blind_class_loss\": "), std::string::npos);
   EXPECT_TRUE(fs::exists(path("run/best/preprocessor_config.json")));
   EXPECT_EQ(Json::load(path("run/best/config.json")).at("architectures").as_strings(),
             std::vector<std::string>{"DetrForObjectDetection"});
@@ -180,8 +201,48 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   EXPECT_NE(decoder.out.find("decoder layer 0"), decoder.out.npos) << decoder.out;
   const CliResult cell = explain({"--cell", "0,0"});
   EXPECT_EQ(cell.exit_code, 2);
-  EXPECT_NE(cell.err.find("are of no cell; leave --cell out"), cell.err.npos) << cell.err;
+  EXPECT_NE(cell.err.find("are of no cell; leave --cell out, and give --query"), cell.err.npos)
+      << cell.err;
   EXPECT_EQ(explain({"--kind", "self"}).exit_code, 2);
+}
+
+TEST_F(Detect, explained_query_is_the_surest_or_the_one_that_is_asked_for) {
+  ASSERT_EQ(train("queries", {"--max-updates", "2"}).exit_code, 0);
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const auto explain = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"explain", path("queries"), image});
+    return run_heddle(flags);
+  };
+  const CliResult looked =
+      run_heddle({"attention", path("queries"), image, "--no-importance", "--json"});
+  ASSERT_EQ(looked.exit_code, 0) << looked.err;
+  std::vector<double> scores;
+  const Json of_looked = Json::parse(looked.out);
+  for (const Json& one : of_looked.at("objects").as_array()) {
+    scores.push_back(one.get_double("score"));
+  }
+  ASSERT_EQ(scores.size(), 10u);
+  const auto surest = std::ranges::max_element(scores) - scores.begin();
+  for (const char* kind : {"cross", "decoder"}) {
+    const CliResult best = explain({"--kind", kind});
+    ASSERT_EQ(best.exit_code, 0) << best.err;
+    EXPECT_NE(best.out.find(", query " + std::to_string(surest) + ": "), best.out.npos) << best.out;
+    EXPECT_EQ(explain({"--kind", kind, "--query", std::to_string(surest)}).out, best.out);
+    const auto other = surest == 7 ? 3 : 7;
+    const CliResult asked = explain({"--kind", kind, "--query", std::to_string(other)});
+    ASSERT_EQ(asked.exit_code, 0) << asked.err;
+    EXPECT_NE(asked.out.find(", query " + std::to_string(other) + ": "), asked.out.npos)
+        << asked.out;
+    EXPECT_NE(asked.out, best.out);
+  }
+  const auto refused = [](const CliResult& result, const std::string& part) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(part), result.err.npos) << result.err;
+  };
+  refused(explain({"--query", "10"}), "has queries 0 to 9");
+  refused(explain({"--query=-1"}), "has queries 0 to 9");
+  refused(explain({"--kind", "encoder", "--query", "0"}), "are cells of the image");
+  refused(run_heddle({"explain", path("queries"), "--query", "0"}), "give the image behind");
 }
 
 TEST_F(Detect, noised_queries_are_trained_in_the_formats_of_the_machine) {
@@ -258,6 +319,10 @@ TEST_F(Detect, more_objects_than_queries_are_warned_of) {
   ASSERT_EQ(few.exit_code, 0) << few.err;
   EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
   EXPECT_NE(few.err.find("give --num-queries "), few.err.npos) << few.err;
+  ASSERT_FALSE(findings("few").empty());
+  const std::vector<std::string> warnings = findings("few")[0].at("warnings").as_strings();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("it can never find more"), std::string::npos) << warnings[0];
 }
 
 TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {

@@ -55,6 +55,150 @@ TEST_P(ImageForwardOf, all_tensors_are_those_of_transformers_at_every_size) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ImageForwardOf, ::testing::Values("vit", "deit", "swin"));
 
+// All images of a fixture in one batch, each padded at its right and below with numbers that would
+// be seen.
+class PaddedForwardOf : public ::testing::TestWithParam<const char*> {
+ protected:
+  using Sizes = std::vector<int64_t>;
+
+  PaddedForwardOf() {
+    write_vision_model(model, GetParam());
+    for (int k = 0; file.find(fmt::format("pixel_values.{}", k)) != nullptr; ++k) {
+      const Sizes& s = file.info(fmt::format("pixel_values.{}", k)).shape;
+      groups.push_back(s);
+      batch += s[0], height = std::max(height, s[2]), width = std::max(width, s[3]);
+    }
+    padded.assign(static_cast<size_t>(batch * 3 * height * width), 7.0f);
+    mask.assign(static_cast<size_t>(batch * height * width), 0);
+  }
+  void lay_images() {
+    int64_t image = 0;
+    for (size_t k = 0; k < groups.size(); ++k) {
+      const Sizes& s = groups[k];
+      const std::vector<float> values = floats(file, fmt::format("pixel_values.{}", k));
+      for (int64_t i = 0; i < s[0]; ++i, ++image) {
+        for (int64_t p = 0; p < s[2] * s[3]; ++p) {
+          const int64_t at = p / s[3] * width + p % s[3];
+          mask[image * height * width + at] = 1;
+          for (int64_t c = 0; c < 3; ++c) {
+            padded[(image * 3 + c) * height * width + at] = values[(i * 3 + c) * s[2] * s[3] + p];
+          }
+        }
+      }
+    }
+  }
+  SafetensorsFile run_padded() {
+    write_safetensors(
+        inputs,
+        {{"pixel_values", DType::f32, {batch, 3, height, width}, std::as_bytes(std::span(padded))},
+         {"pixel_mask", DType::i64, {batch, height, width}, std::as_bytes(std::span(mask))}});
+    const CliResult result =
+        run_heddle({"forward", model, "--input", inputs, "--output", outputs, "--all"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return SafetensorsFile::open(outputs);
+  }
+  // Of image `image` of `all`, which has a block of its own of each, what `shape` holds of it.
+  std::vector<float> block(const std::vector<float>& all, const Sizes& of_all, int64_t image,
+                           const Sizes& shape) const {
+    std::vector<float> values;
+    const auto take = [&](const auto& self, size_t axis, int64_t row) -> void {
+      if (axis == shape.size()) return values.push_back(all[static_cast<size_t>(row)]);
+      const int64_t rows = axis == 0 ? of_all[0] / batch : of_all[axis];
+      for (int64_t i = 0; i < shape[axis]; ++i) self(self, axis + 1, row * rows + i);
+    };
+    take(take, 0, image);
+    return values;
+  }
+
+  const SafetensorsFile file = vision_fixture(GetParam());
+  const TempDir folder;
+  const std::string model = (folder / "model").string(),
+                    inputs = (folder / "in.safetensors").string(),
+                    outputs = (folder / "out.safetensors").string();
+  std::vector<Sizes> groups;
+  int64_t batch = 0, height = 0, width = 0;
+  std::vector<float> padded;
+  std::vector<int64_t> mask;
+};
+
+TEST_P(PaddedForwardOf, each_image_gives_what_transformers_makes_of_it_alone_and_then_zeros) {
+  lay_images();
+  const SafetensorsFile out = run_padded();
+  Comparison comparison(file, 1e-4);  // see detr_parity_test.cc
+  std::set<std::string> expected = named(file, {"out."});
+  std::erase_if(expected,
+                [](const std::string& name) { return name.ends_with("last_hidden_state"); });
+  for (const std::string& tensor : out.names()) {
+    const std::vector<float> all = floats(out, tensor);
+    int64_t image = 0, filled = 0;
+    for (size_t k = 0; k < groups.size(); ++k) {
+      const std::string there = fmt::format("out.{}.{}", k, tensor);
+      ASSERT_NE(file.find(there), nullptr) << there;
+      Sizes shape = file.info(there).shape;
+      shape[0] /= groups[k][0];
+      std::vector<float> own;
+      for (int64_t i = 0; i < groups[k][0]; ++i, ++image) {
+        const std::vector<float> more = block(all, out.info(tensor).shape, image, shape);
+        own.insert(own.end(), more.begin(), more.end());
+      }
+      filled += std::ranges::count_if(own, [](float x) { return x != 0; });
+      comparison.add(there, own);
+    }
+    EXPECT_EQ(std::ranges::count_if(all, [](float x) { return x != 0; }), filled) << tensor;
+  }
+  EXPECT_EQ(comparison.report(), "");
+  EXPECT_EQ(comparison.names(), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PaddedForwardOf, ::testing::Values("vit", "swin", "detr"));
+
+TEST_F(ImageForward, padding_that_all_images_share_is_cut_off) {
+  std::vector<float> whole(3 * 12 * 12), padded(3 * 13 * 15, -1);
+  std::vector<uint8_t> mask(13 * 15);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const size_t row = i / 12 % 12, at = row * 15 + i % 12;
+    padded[i / 144 * 13 * 15 + at] = whole[i] = 0.01f * static_cast<float>(i % 97);
+    mask[at] = 1;
+  }
+  write_pixels({1, 3, 12, 12}, whole);
+  ASSERT_EQ(forward({"--input", inputs}).exit_code, 0);
+  const std::vector<float> logits = floats(SafetensorsFile::open(outputs), "logits");
+  write_safetensors(inputs,
+                    {{"pixel_values", DType::f32, {1, 3, 13, 15}, std::as_bytes(std::span(padded))},
+                     {"pixel_mask", DType::boolean, {1, 13, 15}, std::as_bytes(std::span(mask))}});
+  ASSERT_EQ(forward({"--input", inputs}).exit_code, 0);
+  EXPECT_EQ(floats(SafetensorsFile::open(outputs), "logits"), logits);
+}
+
+TEST_F(ImageForward, mask_that_is_no_rectangle_at_the_top_left_is_refused) {
+  const std::vector<float> pixels(2 * 3 * 4 * 4);
+  const auto refused = [&](const std::vector<int64_t>& shape, const std::vector<int64_t>& mask,
+                           const std::string& part) {
+    write_safetensors(inputs,
+                      {{"pixel_values", DType::f32, {2, 3, 4, 4}, std::as_bytes(std::span(pixels))},
+                       {"pixel_mask", DType::i64, shape, std::as_bytes(std::span(mask))}});
+    const CliResult result = forward({"--input", inputs});
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(outputs));
+  };
+  const std::vector<int64_t> ones(32, 1);
+  const auto with = [&](int64_t at, int64_t value) {
+    std::vector<int64_t> mask = ones;
+    mask[static_cast<size_t>(at)] = value;
+    return mask;
+  };
+  refused({2, 16}, ones, "pixel_mask has shape [2, 16], but pixel_values [2, 3, 4, 4]");
+  refused({1, 4, 4}, std::vector<int64_t>(16, 1), "[2, 4, 4] is needed");
+  refused({2, 4, 4}, with(16 + 5, 0), "pixel_mask[1, 1, 1] is 0; ones must be a rectangle");
+  refused({2, 4, 4}, with(16 + 5, 2), "pixel_mask[1, 1, 1] is 2");
+  refused({2, 4, 4}, with(16, 0), "pixel_mask[1, 0, 0] is 0");
+  std::vector<int64_t> below = std::vector<int64_t>(32, 0);
+  below[0] = below[10] = below[16] = 1;
+  refused({2, 4, 4}, below, "pixel_mask[0, 2, 2] is 1");
+}
+
 TEST_F(ImageForward, image_files_are_prepared_and_what_the_model_read_is_given_too) {
   const std::string image = fixture_image("rgb.png");
   ASSERT_EQ(forward({image, image}).exit_code, 0);

@@ -127,6 +127,21 @@ TEST_F(ImageTuning, fewer_classes_and_another_size_begin_a_head_of_their_own) {
     const CliResult read =
         run_heddle({"eval", path(type + "-half-lora"), "--data", path("halves"), "--json"});
     EXPECT_EQ(read.exit_code, 0) << read.err;
+    // At another size an adapter stands on positions that are made of its model's.
+    const CliResult larger = tune(
+        type, type + "-larger-lora",
+        {"--data", path("halves"), "--lora-rank", "2", "--image-edge", "16", "--max-updates", "4"});
+    ASSERT_EQ(larger.exit_code, 0) << larger.err;
+    const CliResult exported = run_heddle(
+        {"export", path(type + "-larger-lora/last"), "-o", path(type + "-larger-merged")});
+    ASSERT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_EQ(Json::load(path(type + "-larger-merged/config.json")).get_int("image_size"), 16);
+    const std::string image = std::string(kFixtures) + "/images/rgb.png";
+    const auto answers = [&](const std::string& model) {
+      return run_heddle({"classify", path(model), image, "--json", "--precision", "f32"}).out;
+    };
+    EXPECT_EQ(answers(type + "-larger-merged"), answers(type + "-larger-lora/last"));
+    EXPECT_NE(answers(type + "-larger-merged"), "");
   }
 }
 

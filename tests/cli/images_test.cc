@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
+#include "heddle/io/safetensors.h"
 #include "tests/cli/image_runs.h"
 
 namespace heddle::testing {
@@ -77,6 +78,16 @@ TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_EQ(Json::load(path("larger/best/preprocessor_config.json")).at("size").get_int("height"),
             20);
+  EXPECT_EQ(Json::load(path("larger/best/config.json")).get_int("image_size"), 20);
+  EXPECT_NE(tuned.err.find("12 x 12 pixels, and becomes a model for 20 x 20"), tuned.err.npos)
+      << tuned.err;
+  EXPECT_NE(tuned.err.find("positions are interpolated"), tuned.err.npos) << tuned.err;
+  const auto weights = SafetensorsFile::open(path("larger/best/model.safetensors"));
+  const std::vector<int64_t> rows = {1, 1 + 5 * 5, 16};  // a class token and patches of 4 x 4
+  EXPECT_EQ(weights.info("vit.embeddings.position_embeddings").shape, rows);
+  expect_refused(run_heddle({"train", "--from", path("small"), "--data", path("data"), "--out",
+                             path("none"), "--image-size", "16", "--max-updates", "1"}),
+                 2, "--image-size is 16");
 }
 
 TEST_F(Images, run_goes_on_with_its_own_data_alone) {

@@ -146,6 +146,56 @@ TEST(ReportPage, images_are_shown_with_their_labels_and_answers) {
   check_layout(run + "/report.html");
 }
 
+TEST(ReportPage, doctor_of_a_detector_shows_the_last_validation_of_the_weights_as_they_are) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  const std::string log = read_file(run + "/log.jsonl");
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html", R"js(
+    reader.check(!document.querySelector("#warnings"), "no doctor without a detector");)js",
+        1);
+  const auto validation = [](int update, const char* kind, double loss, const Json& warnings) {
+    const Json findings = Json::object({{"class_loss", loss},
+                                        {"blind_class_loss", 0.5},
+                                        {"distance_loss", 0.125},
+                                        {"giou_loss", 0.25},
+                                        {"class_error", 0.375},
+                                        {"query_overlap", 0.9},
+                                        {"most_objects", 8},
+                                        {"queries", 5},
+                                        {"warnings", warnings}});
+    return Json::object({{"update", update},
+                         {"validation", kind},
+                         {"loss", 1.0},
+                         {"best", true},
+                         {"findings", findings},
+                         {"seconds", 50.0}})
+               .dump() +
+           "\n";
+  };
+  write_file(run + "/log.jsonl",
+             log + validation(450, "snapshot", 0.75, Json::array()) +
+                 validation(500, "snapshot", 0.625, Json::Array{"one <box>", "too few"}) +
+                 validation(500, "ema", 0.875, Json::array()));
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html", R"js(
+    reader.equal([...document.querySelectorAll("#warnings li")].map((l) => l.textContent), ["one <box>", "too few"], "warnings");
+    const rows = [...document.querySelectorAll("table.findings tbody tr")].map((r) => [...r.children].slice(0, 2).map((c) => c.textContent));
+    reader.equal(rows, [["class loss", "0.625"], ["class error", "37.5 %"], ["distance of boxes", "0.125"], ["1 − GIoU of boxes", "0.25"],
+      ["overlap of queries", "90.0 %"], ["most objects of an image", "8"]], "figures");
+    const text = reader.find("table.findings").textContent;
+    reader.check(text.includes("has 0.5 or more") && text.includes("has 5 queries"), text);
+    reader.check(heddle.main.textContent.includes("at update 500"), "which validation");
+  )js",
+        4);
+  check_layout(run + "/report.html");
+  write_file(run + "/log.jsonl", log + validation(450, "snapshot", 0.75, Json::array()));
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html",
+        R"js(reader.equal(reader.find("#warnings").textContent, "Nothing to warn of.", "");)js", 1);
+}
+
 TEST(ReportPage, layout_of_a_report_and_of_a_comparison_holds) {
   const TempDir folder;
   const std::string run = (folder / "run").string(), other = (folder / "other").string();

@@ -15,7 +15,8 @@ struct Flags : InspectFlags {
   std::string q, k, v, scores, score = "dot", tokens;
   double divisor = 0;
   std::vector<int64_t> cell;
-  Option has_divisor, has_layer;
+  int64_t query = 0;
+  Option has_divisor, has_layer, has_query;
   bool is_causal = false;
 
   bool has_matrices() const { return !q.empty() || !k.empty() || !scores.empty(); }
@@ -41,6 +42,7 @@ inspect::Explanation explain_given(const Flags& flags) {
 inspect::Explanation explain_image(const Flags& flags) {
   inspect::ExplainedCell which{.kind = flags.head.kind, .head = flags.head.head};
   if (flags.has_layer.count() > 0) which.layer = flags.head.layer;
+  if (flags.has_query.count() > 0) which.query = flags.query;
   if (!flags.cell.empty()) {
     check(flags.cell.size() == 2, ErrorKind::usage, "--cell is a row and a column: --cell 3,4");
     which.cell = {flags.cell[0], flags.cell[1]};
@@ -54,6 +56,8 @@ void run(const Flags& flags) {
         "a model and matrices were given; explain one of them");
   check(flags.cell.empty() || !flags.image.empty(), ErrorKind::usage,
         "--cell is of an image; give the image behind the model");
+  check(flags.has_query.count() == 0 || !flags.image.empty(), ErrorKind::usage,
+        "--query is of a detector over an image; give the image behind the model");
   const inspect::Explanation e = flags.model.empty() ? explain_given(flags)
                                  : !flags.image.empty()
                                      ? explain_image(flags)
@@ -83,6 +87,9 @@ void add_explain(Subcommand& app) {
                   "row and column of the patch of an image that is followed, from 0: --cell 3,4; "
                   "without it the class token, or the middle; of a detector's encoder alone")
       .delimiter(',');
+  flags.has_query = command.add_option(
+      "--query", flags.query,
+      "a detector's query that is followed, from 0; without it the surest of its object");
   command.add_option("--q", flags.q,
                      "queries, without a model: \"1 2; 3 4\", JSON, or a file with either");
   command.add_option("--k", flags.k, "keys, a row each");

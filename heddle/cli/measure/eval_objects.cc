@@ -14,7 +14,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr int64_t kAtOnce = 16;
+constexpr int64_t kAtOnce = 16;  // decoded and fitted by all threads; passes are of fewer
 
 // The images that are judged: those held out, or all.
 DetectionSource images_of(const std::string& path, const std::vector<std::string>& labels) {
@@ -57,24 +57,28 @@ class DetectionJudge {
  private:
   void judge(int64_t first, int64_t count) {
     const auto n = static_cast<size_t>(count);
-    std::vector<Image> images(n), all_fitted(n), fitted;
-    std::vector<ImageSize> sizes;
+    std::vector<Image> all_shown(n), all_fitted(n), fitted;
+    std::vector<ImageSize> all_sizes(n), sizes;
+    // A photograph may be many times as large as what is kept of it, so a thread holds one alone.
     const std::vector<size_t> read = left_out_.read(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
       const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
-      images[i] = ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
-      all_fitted[i] = reader_.processor.fit(images[i]);
+      const Image image =
+          ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
+      all_sizes[i] = image.size();
+      all_fitted[i] = reader_.processor.fit(image);
+      if (!flags_.page.empty()) all_shown[i] = inspect::page_image(image);
     });
     if (read.empty()) return;
     for (const size_t i : read) {
       fitted.push_back(std::move(all_fitted[i]));
-      sizes.push_back(images[i].size());
+      sizes.push_back(all_sizes[i]);
     }
     auto found = detect(reader_, fitted, sizes, precision_);
     for (size_t i = 0; i < read.size(); ++i) {
       const size_t entry = static_cast<size_t>(first) + read[i];
       if (!flags_.page.empty()) {
-        page_.add(source_.images.entries[entry].name, images[read[i]],
+        page_.add(source_.images.entries[entry].name, sizes[i], all_shown[read[i]],
                   sure_boxes(found[i], 0, sizes[i]));
       }
       cleaner_.compare_size(source_, entry, sizes[i]);

@@ -70,7 +70,8 @@ void run(const Flags& flags) {
                     for (size_t i = 0; i < paths.size(); ++i) {
                       print_boxes(paths[i], labels, sizes[i],
                                   sure_boxes(all[i], flags.threshold, sizes[i]), flags.json);
-                      if (has_page) page.add(paths[i], images[i], sure_boxes(all[i], 0, sizes[i]));
+                      if (has_page)
+                        page.add(paths[i], sizes[i], images[i], sure_boxes(all[i], 0, sizes[i]));
                     }
                   });
   if (!has_page) return;

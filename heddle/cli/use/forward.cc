@@ -65,7 +65,7 @@ void add_forward(Subcommand& app) {
       "attention_mask, decoder_attention_mask if there is padding; "
       "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
       "model takes them; of a model that reads images pixel_values [batch, channels, height, "
-      "width]");
+      "width], and pixel_mask [batch, height, width] if some are padded");
   command
       .add_option("-o,--output", flags.output,
                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "

@@ -12,6 +12,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/models/image_model.h"
 
 namespace heddle {
 namespace {
@@ -88,6 +89,12 @@ bool is_of_other_classes(const Shape& from, const Shape& to, int64_t from_classe
   return std::equal(from.sizes().begin() + 1, from.sizes().end(), to.sizes().begin() + 1);
 }
 
+// Learned positions of an image's cells, null where there are none.
+const nn::GridPositions* grid_positions(const Model& model) {
+  const auto* images = model.as<ImageModel>();
+  return images == nullptr ? nullptr : images->grid_positions();
+}
+
 }  // namespace
 
 std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
@@ -134,9 +141,12 @@ void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& 
 
 std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& from_model,
                                       nn::Parameters& to, const Model& to_model) {
+  const NoGrad off;
   const std::string from_base = from_model.names().base, to_base = to_model.names().base;
   std::map<std::string, nn::Parameter*> known;
   for (const auto& p : from.all()) known[without(p->name(), from_base)] = p.get();
+  const nn::GridPositions* const theirs = grid_positions(from_model);
+  const nn::GridPositions* const own = grid_positions(to_model);
   std::vector<std::string> alone;
   for (auto& p : to.all()) {
     const auto found = known.find(without(p->name(), to_base));
@@ -151,10 +161,13 @@ std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& f
       alone.push_back(p->name());
       continue;
     }
-    check(source.shape() == p->shape(), ErrorKind::data,
+    const bool are_positions = theirs != nullptr && own != nullptr && &source == &theirs->table() &&
+                               p.get() == &own->table();
+    const Tensor values = are_positions ? theirs->table_of(own->grid()) : source.value();
+    check(values.shape() == p->shape(), ErrorKind::data,
           "'{}' is {} in the model that is begun from, but {} here", p->name(),
-          source.shape().str(), p->shape().str());
-    std::memcpy(p->value().data<float>(), source.value().data<float>(),
+          values.shape().str(), p->shape().str());
+    std::memcpy(p->value().data<float>(), values.data<float>(),
                 static_cast<size_t>(p->elements()) * sizeof(float));
     p->changed(true);
   }

@@ -34,7 +34,8 @@ void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& 
 
 /// Copies the values of parameters that both models have, by name, whatever the base prefix.
 /// Returns the names of those that `to` alone has; they keep their values, as do those of a head
-/// for another number of classes. Errors: data, naming both shapes, for one of another shape.
+/// for another number of classes. Learned positions of images of another size become those of `to`
+/// (GridPositions::table_of()). Errors: data, naming both shapes, for one of another shape.
 std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& from_model,
                                       nn::Parameters& to, const Model& to_model);
 

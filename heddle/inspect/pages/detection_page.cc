@@ -12,15 +12,14 @@ namespace {
 
 double rounded(double x, double digits) { return std::round(x * digits) / digits; }
 
-// Of a size that a page can hold.
-Image shrunk(const Image& image) {
+}  // namespace
+
+Image page_image(const Image& image) {
   const int64_t edge = std::max(image.height, image.width);
   if (edge <= kPageEdge) return image;
   const auto side = [&](int64_t n) { return std::max<int64_t>(1, n * kPageEdge / edge); };
   return resize(image, side(image.height), side(image.width), Resample::bilinear);
 }
-
-}  // namespace
 
 DetectionPage::DetectionPage(const std::string& model, const std::vector<std::string>& labels,
                              double threshold)
@@ -32,12 +31,12 @@ DetectionPage::DetectionPage(const std::string& model, const std::vector<std::st
   page_.data["images"] = Json::array();
 }
 
-void DetectionPage::add(const std::string& path, const Image& image,
+void DetectionPage::add(const std::string& path, ImageSize size, const Image& shown,
                         std::span<const ScoredBox> boxes) {
   page_.data["count"] = ++count_;
   if (count_ > kPageImages) return;
-  Json one = Json::object({{"path", path}, {"width", image.width}, {"height", image.height}});
-  one["png"] = base64_text(encode_png(shrunk(image)));
+  Json one = Json::object({{"path", path}, {"width", size.width}, {"height", size.height}});
+  one["png"] = base64_text(encode_png(page_image(shown)));
   one["boxes"] = json_list(boxes, [](const ScoredBox& b) {
     return Json(Json::Array{b.label, rounded(b.score, 1e4), rounded(b.box.x0, 10),
                             rounded(b.box.y0, 10), rounded(b.box.x1, 10), rounded(b.box.y1, 10)});

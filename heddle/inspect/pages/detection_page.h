@@ -15,12 +15,17 @@ namespace heddle::inspect {
 inline constexpr int64_t kPageImages = 100;
 inline constexpr int64_t kPageEdge = 1024;  ///< larger images are shrunk to it
 
+/// An image of a size that a page can hold.
+Image page_image(const Image& image);
+
 class DetectionPage {
  public:
   /// threshold: least score of the boxes that are shown at first.
   DetectionPage(const std::string& model, const std::vector<std::string>& labels, double threshold);
-  /// boxes: all, in pixels of the image, surest first
-  void add(const std::string& path, const Image& image, std::span<const ScoredBox> boxes);
+  /// size: of the image; shown: the image, or what page_image() makes of it; boxes: all, in pixels
+  /// of the image, surest first
+  void add(const std::string& path, ImageSize size, const Image& shown,
+           std::span<const ScoredBox> boxes);
 
   const Page& page() const { return page_; }
   int64_t images() const { return page_.data.at("images").as_array().size(); }  ///< on the page

@@ -183,6 +183,9 @@ class Cct final : public ImageModel {
         s / "classifier" / "fc", {c.hidden_size, hub.classes(), c.initializer_range}, pool(query));
   }
 
+  const nn::GridPositions* grid_positions() const override {
+    return positions_ ? &*positions_ : nullptr;
+  }
   ImageSize grid(const ImageSize& image) const override {
     const ImageSize grid = c_.grid(image);
     check(grid.height > 0, ErrorKind::data,

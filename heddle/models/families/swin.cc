@@ -237,6 +237,9 @@ class Swin final : public Backbone, public WithWindows {
       : Swin(base_scope(s, "swin", hub), s, c, hub) {}
 
   ImageSize grid(const ImageSize& image) const override { return grid_of(image, c_.stages() - 1); }
+  const nn::GridPositions* grid_positions() const override {
+    return positions_ ? &*positions_ : nullptr;
+  }
   using ImageModel::hidden;
   Tensor hidden(const ImageRows& images, const Run& run) const override;
   std::vector<int64_t> channels() const override;

@@ -71,6 +71,7 @@ class VitStack : public ImageModel {
   VitStack(const Names& names, const VitConfig& c, const HubConfig& hub);
 
   ImageSize grid(const ImageSize& image) const override;
+  const nn::GridPositions* grid_positions() const override { return &positions_; }
   using ImageModel::hidden;
   Tensor hidden(const ImageRows& images, const Run& run) const override;
   nn::TensorNames names() const override;

@@ -84,15 +84,25 @@ GridPositions::GridPositions(Parameter& table, int64_t tokens, const ImageSize& 
                              bool is_antialiased)
     : table_(&table), tokens_(tokens), grid_(grid), is_antialiased_(is_antialiased) {}
 
+// Of the patches of another grid.
+Tensor GridPositions::between(const Tensor& table, const ImageSize& grid) const {
+  return matmul(bicubic_matrix(grid_, grid, is_antialiased_),
+                slice(table, 0, tokens_, grid_.height * grid_.width));
+}
+
+Tensor GridPositions::table_of(const ImageSize& grid) const {
+  const Tensor table = table_->in(DType::f32);
+  if (grid == grid_) return table;
+  const Tensor patches = between(table, grid);
+  return tokens_ > 0 ? concat({slice(table, 0, 0, tokens_), patches}, 0) : patches;
+}
+
 // Those of the other grids are computed in f32.
 Tensor GridPositions::table_with(std::span<const ImageSize> others, DType dtype) const {
   if (others.empty()) return table_->in(dtype);
   const Tensor table = table_->in(DType::f32);
   std::vector<Tensor> parts = {table};
-  const Tensor patches = slice(table, 0, tokens_, grid_.height * grid_.width);
-  for (const ImageSize& other : others) {
-    parts.push_back(matmul(bicubic_matrix(grid_, other, is_antialiased_), patches));
-  }
+  for (const ImageSize& other : others) parts.push_back(between(table, other));
   const Tensor all = concat(parts, 0);
   return dtype == DType::f32 ? all : cast(all, dtype);
 }

@@ -24,12 +24,19 @@ class GridPositions {
   GridPositions(Parameter& table, int64_t tokens, const ImageSize& grid,
                 bool is_antialiased = false);
 
+  const Parameter& table() const { return *table_; }
+  const ImageSize& grid() const { return grid_; }
+  /// The table of a model whose own grid is `grid`: [tokens + patches of it, width] f32, the
+  /// vectors that images of that grid get here.
+  Tensor table_of(const ImageSize& grid) const;
+
   /// dropout(x + positions). x: [rows, width], of each image its tokens, then the patches of its
   /// grid, line by line    returns: [rows, width]
   Tensor operator()(const Tensor& x, std::span<const ImageSize> grids, const DropoutSpec& spec,
                     const Run& run) const;
 
  private:
+  Tensor between(const Tensor& table, const ImageSize& grid) const;
   Tensor table_with(std::span<const ImageSize> others, DType dtype) const;
 
   Parameter* table_;

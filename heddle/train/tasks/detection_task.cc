@@ -13,6 +13,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/train/batches/object_images.h"
 #include "heddle/train/metrics/average_precision.h"
+#include "heddle/train/tasks/detector_doctor.h"
 #include "heddle/train/tasks/pixel_task.h"
 #include "heddle/train/tasks/set_loss.h"
 #include "heddle/vision/box_augment.h"
@@ -214,12 +215,15 @@ class DetectionTask final : public PixelTask {
       std::ranges::move(judged.found, std::back_inserter(found));
     }
     const DetectionScores scores = score_detections(found, std::ssize(images_.val.classes));
-    examine(sums, run.dropout.update);
+    const bool is_warming_up = run.dropout.update <= static_cast<uint64_t>(config_.warmup_updates);
+    findings_ = doctor_.examine(sums, is_warming_up);
     ValidationScore score{.loss = sums.loss(facts().loss), .metrics = scores.metrics()};
     score.metrics.resize(2);  // over all IoU, and of 0.5
     score.metrics.push_back({"class_accuracy", 1 - sums.class_error()});
     return score;
   }
+
+  Json findings() const override { return findings_; }
 
   std::vector<Json> samples() override {
     std::vector<Json> samples;
@@ -269,17 +273,9 @@ class DetectionTask final : public PixelTask {
   // How many there are, and what a model that does not look at images could make of them.
   void look_at_objects() {
     const ObjectCounts counts = count_objects(images_.train, kLookedAt, facts().queries);
-    if (counts.most > facts().queries) {
-      log_warning(
-          "an image has {} objects, and the model {} queries: it can never find more than these "
-          "({:.1f} % of the objects are too many); give {} {}",
-          counts.most, facts().queries,
-          100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
-          field_name("num_queries"), counts.most + counts.most / 2);
-    }
-    floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
-                              facts().loss.eos_coefficient);
-    log_info("a model that does not look at its images has a class loss of {:.4f} or more", floor_);
+    const Json fields = to_json(config_.stack.fields());
+    const Json* apart = fields.find("init_std");
+    doctor_ = DetectorDoctor(counts, facts(), apart != nullptr && apart->as_double() < 1);
   }
 
   TrainedImage augmented(uint64_t epoch, int64_t sample) const {
@@ -359,28 +355,9 @@ class DetectionTask final : public PixelTask {
     return {judge(seen, 0, queries, objects, matches[0], facts().loss, true), std::move(judged)};
   }
 
-  // What goes wrong with detectors that learn nothing. Before the rate is at its peak, it may.
-  void examine(const SetLossSums& s, uint64_t update) const {
-    const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
-    log_info(
-        "class loss {:.4f} (that of a blind model {:.4f}), distance {:.4f}, 1 - GIoU {:.4f}; of "
-        "matched queries {:.1f} % see another class or none; two queries share {:.0f} % of their "
-        "boxes",
-        s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
-        100 * overlap);
-    if (overlap <= 0.8 || facts().queries < 2) return;
-    if (update <= static_cast<uint64_t>(config_.warmup_updates)) return;
-    const Json fields = to_json(config_.stack.fields());
-    const Json* apart = fields.find("init_std");
-    log_warning(
-        "the queries see one and the same box: lower the learning rate{}",
-        apart != nullptr && apart->as_double() < 1
-            ? fmt::format(", or begin with queries further apart ({} 1)", field_name("init_std"))
-            : "");
-  }
-
   ObjectSplit images_;
-  double floor_ = 0;
+  DetectorDoctor doctor_;
+  Json findings_;
 };
 
 template std::unique_ptr<TaskFields> new_fields<DetectionTask>();

@@ -6,6 +6,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
@@ -132,6 +133,8 @@ class ImageTask final : public PixelTask {
       processor_.do_normalize = true;
       measure(images_.train, processor_);
       stack.set("image_size", processor_.size.height);
+    } else {
+      begin_at_size();
     }
     if (!paths.teacher.empty()) teacher_.emplace(paths.teacher, images_.train.labels());
     set_head();
@@ -254,6 +257,32 @@ class ImageTask final : public PixelTask {
     processor_.do_resize = true, processor_.size = {edge, edge};
     processor_.shortest_edge = processor_.longest_edge = 0;
     processor_.do_center_crop = false;
+  }
+  // What goes on at another size becomes a model of that size: copy_weights() makes its positions.
+  void begin_at_size() {
+    StackConfig& stack = config_.stack;
+    const ImageSize to = target();
+    const Json own = to_json(stack.fields());
+    const Json base = to_json(config_of_model(paths_.from).fields());
+    for (const char* key : {"image_size", "image_width"}) {
+      const Json* side = own.find(key);
+      check(side == nullptr || *side == base.at(key) || *side == Json(to.height), ErrorKind::usage,
+            "train: {} is {}, that of {} {}; leave it, and give `image_edge`", field_name(key),
+            side == nullptr ? "" : side->dump(), paths_.from, base.at(key).dump());
+    }
+    nn::Parameters shapes = nn::Parameters::shapes_alone();
+    const std::unique_ptr<Model> model = stack.make(nn::Scope(shapes));
+    const auto& begun = model->need<ImageModel>(paths_.from);
+    static_cast<void>(begun.grid(to));  // fails where it takes no images of that size
+    const ImageSize from = begun.facts().image_size;
+    if (!own.contains("image_size") || from == to) return;
+    log_info("{} was made for images of {} x {} pixels, and becomes a model for {} x {}{}",
+             paths_.from, from.height, from.width, to.height, to.width,
+             begun.grid_positions() != nullptr ? "; positions are interpolated" : "");
+    stack.set("image_size", to.height);
+    if (!own.contains("image_width")) return;
+    set_from_string(stack.fields(), "image_width",
+                    to.width == to.height ? "none" : std::to_string(to.width));
   }
   int64_t edge_of_images() const {
     const ImageSize first = images_.train.image(0).size;

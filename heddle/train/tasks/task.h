@@ -49,6 +49,9 @@ class Task {
 
   /// Scores the weights on the held-out text.
   virtual ValidationScore validate(const nn::Run& run) = 0;
+  /// What the last validate() found out beside its scores, for log and report: an object of numbers
+  /// and of "warnings", texts; null: nothing.
+  virtual Json findings() const { return {}; }
   /// A few held-out samples and what the model makes of them, an object of strings each.
   virtual std::vector<Json> samples() = 0;
   /// Writes a model directory.
