@@ -124,7 +124,7 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   ASSERT_EQ(decoder.exit_code, 0) << decoder.err;
   EXPECT_NE(decoder.out.find("decoder layer 0"), decoder.out.npos) << decoder.out;
   expect_refused(explain({"--cell", "0,0"}), 2, "are of no cell; leave --cell out");
-  EXPECT_EQ(explain({"--kind", "self"}).exit_code, 2);
+  expect_refused(explain({"--kind", "self"}), 2, "of the kinds encoder, decoder, cross");
 }
 
 TEST_F(Detect, noised_queries_are_trained_in_the_formats_of_the_machine) {
