@@ -18,17 +18,15 @@ tests/fixtures/vision/detr_timm.json holds the names and shapes of the weights o
 Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
 """
 import json
-import math
-import pathlib
 import sys
-import tempfile
 
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from image_model_fixtures import (FIXTURES, as_saved, gain_or_shift, load_saved, named_outputs, random_pixels,
+                                  randomise, run, store)
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "vision"
+FOLDER = FIXTURES / "vision"
 SMALL = dict(num_queries=6, d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
              decoder_attention_heads=4, encoder_ffn_dim=14, decoder_ffn_dim=18, num_labels=3)
 BASIC = dict(embedding_size=5, hidden_sizes=[6, 8], depths=[1, 2], layer_type="basic", out_features=["stage2"])
@@ -50,31 +48,19 @@ CASES = {
 OBJECTS = [[(0, .3, .4, .2, .3), (2, .7, .5, .4, .6), (0, .25, .8, .1, .15)], [(1, .5, .5, .9, .8)], []]
 
 
-def randomise(model, generator):
-    """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
-    for name, p in list(model.named_parameters()) + list(model.named_buffers()):
-        if "num_batches" in name or "empty_weight" in name or name.endswith("_index"):
-            continue
-        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        if name.endswith("running_var"):
-            x = 0.5 + x.abs()
-        elif "norm" in name:
-            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
-        elif "embeddings" in name:
-            x = 0.8 * x
-        elif x.dim() >= 2:
-            x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p[0].numel()))
-        else:
-            x = 0.3 * x
-        p.data.copy_(x.to(torch.bfloat16))
+def trained(model):
+    """Pairs of name and tensor: the weights and the statistics of frozen norms."""
+    tensors = list(model.named_parameters()) + list(model.named_buffers())
+    return [(name, p) for name, p in tensors
+            if "num_batches" not in name and "empty_weight" not in name and not name.endswith("_index")]
 
 
-def as_saved(model):
-    """The weights and the config that save_pretrained() writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-        return load_file(pathlib.Path(folder) / "model.safetensors"), config
+def rule(name, x):
+    if name.endswith("running_var"):
+        return 0.5 + x.abs()
+    if "norm" in name:
+        return gain_or_shift(name, x)
+    return 0.8 * x if "embeddings" in name else None
 
 
 def saved_name(name):
@@ -94,7 +80,7 @@ def outputs(out, k):
     for name in ("logits", "pred_boxes", "last_hidden_state"):
         if getattr(out, name, None) is not None:
             tensors[name] = getattr(out, name)
-    return {f"out.{k}.{name}": x.detach().clone() for name, x in tensors.items()}
+    return named_outputs(tensors, k)
 
 
 def loss_of(model, out, labels, every_layer):
@@ -116,10 +102,10 @@ def make(name, class_name, fields, backbone, sizes, seed):
     config._attn_implementation = "eager"
     model = cls(config).double().eval().requires_grad_(True)
     generator = torch.Generator().manual_seed(seed)
-    randomise(model, generator)
-    tensors, integers = {}, {}
+    randomise(trained(model), generator, rule)
+    tensors = {}
     for k, (count, height, width) in enumerate(sizes):
-        pixels = torch.randn(count, 3, height, width, generator=generator).to(torch.bfloat16).double()
+        pixels = random_pixels((count, 3, height, width), generator)
         out = forward(model, pixels)
         tensors |= {f"pixel_values.{k}": pixels} | outputs(out, k)
         if k > 0 or class_name == "DetrModel":
@@ -128,7 +114,7 @@ def make(name, class_name, fields, backbone, sizes, seed):
                        boxes=torch.tensor([o[1:] for o in some], dtype=torch.float64).reshape(-1, 4))
                   for some in OBJECTS[:count]]
         for i, of_image in enumerate(labels):
-            integers[f"labels.{i}"] = of_image["class_labels"]
+            tensors[f"labels.{i}"] = of_image["class_labels"]
             tensors[f"boxes.{i}"] = of_image["boxes"]
         loss = loss_of(model, out, labels, name == "detr_auxiliary")
         loss.backward()
@@ -136,10 +122,7 @@ def make(name, class_name, fields, backbone, sizes, seed):
         tensors |= {"grad." + saved_name(n): p.grad for n, p in model.named_parameters()}
     weights, config = as_saved(model)
     config["auxiliary_loss"] = name == "detr_auxiliary"
-    tensors = {k: x.detach().to(torch.float32).contiguous() for k, x in (weights | tensors).items()}
-    path = FOLDER / f"{name}.safetensors"
-    save_file(tensors | integers, path, {"config": json.dumps(config)})
-    path.chmod(0o644)
+    store(FOLDER / f"{name}.safetensors", weights | tensors, config)
 
 
 def write_timm_names():
@@ -150,34 +133,15 @@ def write_timm_names():
     path.write_text(json.dumps({"config": config, "shapes": shapes}))
 
 
-def check(folder):
-    for name, (class_name, _, _, sizes) in CASES.items():
-        expected = load_file(FOLDER / f"{name}.safetensors")
-        config = getattr(transformers, class_name).config_class.from_pretrained(folder / name)
-        config.auxiliary_loss = False
-        model, info = getattr(transformers, class_name).from_pretrained(
-            folder / name, config=config, output_loading_info=True, attn_implementation="eager", dtype=torch.float64)
-        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-            keys = [key for key in info[kind] if ".swin.layernorm." not in key]  # whose output nothing reads
-            assert not keys, f"{name}: {kind}: {keys}"
-        worst = 0.0
-        for k in range(len(sizes)):
-            with torch.no_grad():
-                out = forward(model.eval(), expected[f"pixel_values.{k}"].double())
-            for key, x in outputs(out, k).items():
-                worst = max(worst, ((x - expected[key]).abs().max() / expected[key].abs().max()).item())
-        assert worst < 1e-6, (name, worst)
-        print(f"{name}: {class_name}: {worst:.1e}")
-
-
-def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "--check":
-        return check(pathlib.Path(sys.argv[2]))
-    for seed, (name, case) in enumerate(CASES.items(), 1):
-        make(name, *case, seed)
-    write_timm_names()
-    return 0
+def outputs_of(folder, class_name, *_):
+    cls = getattr(transformers, class_name)
+    config = cls.config_class.from_pretrained(folder)
+    config.auxiliary_loss = False
+    model = load_saved(cls, folder, (".swin.layernorm.",), config=config, attn_implementation="eager")
+    return lambda pixels, k: outputs(forward(model, pixels), k)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) == 1:
+        write_timm_names()
+    sys.exit(run(FOLDER, CASES, make, outputs_of))

@@ -15,17 +15,15 @@ A fixture NAME.safetensors holds, under Hugging Face's names:
   grad.MODE.PARAMETER, of MODE eval and train, and after.BUFFER: what one pass of training leaves.
 Weights, buffers and pixels are exact in bf16, the rest was computed in f64 and stored in f32.
 """
-import json
 import math
-import pathlib
 import sys
-import tempfile
 
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from image_model_fixtures import (FIXTURES, as_saved, gain_or_shift, load_saved, named_outputs, random_pixels,
+                                  randomise, run, store, with_statistics)
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "resnet"
+FOLDER = FIXTURES / "resnet"
 SMALL = dict(embedding_size=6, hidden_sizes=[6, 8, 12], depths=[1, 2, 1], layer_type="basic", num_labels=5)
 # name: class, config, sizes of images: (how many, height, width)
 CASES = {
@@ -42,29 +40,12 @@ CASES = {
 }
 
 
-def randomise(model, generator):
-    """No gain, bias or statistic is trivial; exact in bf16."""
-    for name, p in list(model.named_parameters()) + list(model.named_buffers()):
-        if name.endswith("num_batches_tracked"):
-            p.fill_(7)
-            continue
-        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        if name.endswith("running_var"):
-            x = (1 + 0.2 * x).abs() + 0.1
-        elif "normalization" in name:
-            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
-        elif x.dim() >= 2:
-            x = x * math.sqrt(2 / p[0].numel())
-        else:
-            x = 0.3 * x
-        p.data.copy_(x.to(torch.bfloat16))
-
-
-def as_saved(model):
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-        return load_file(pathlib.Path(folder) / "model.safetensors"), config
+def rule(name, x):
+    if name.endswith("running_var"):
+        return (1 + 0.2 * x).abs() + 0.1
+    if "normalization" in name:
+        return gain_or_shift(name, x)
+    return x * math.sqrt(2 / x[0].numel()) if x.dim() >= 2 else None
 
 
 def rows(x):
@@ -81,7 +62,7 @@ def outputs(out, k):
         tensors["logits"] = out.logits
     if getattr(out, "pooler_output", None) is not None:
         tensors["pooler_output"] = out.pooler_output.flatten(1)
-    return {f"out.{k}.{name}": x.detach().clone() for name, x in tensors.items()}
+    return named_outputs(tensors, k)
 
 
 def gradients(model, pixels, labels, mode):
@@ -97,56 +78,30 @@ def make(name, class_name, fields, sizes, seed):
     cls = getattr(transformers, class_name)
     generator = torch.Generator().manual_seed(seed)
     model = cls(cls.config_class(**fields)).double().eval()
-    randomise(model, generator)
+    randomise(with_statistics(model), generator, rule)
+    for buffer, counter in model.named_buffers():
+        if buffer.endswith("num_batches_tracked"):
+            counter.fill_(7)
     weights, config = as_saved(model)
-    tensors, labels = {}, None
+    tensors = {}
     for k, (count, height, width) in enumerate(sizes):
-        pixels = torch.randn(count, model.config.num_channels, height, width, generator=generator,
-                             dtype=torch.float64).to(torch.bfloat16).double()
+        pixels = random_pixels((count, model.config.num_channels, height, width), generator, torch.float64)
         tensors[f"pixel_values.{k}"] = pixels
         with torch.no_grad():
             tensors |= outputs(model(pixel_values=pixels, output_hidden_states=True), k)
     if "Classification" in class_name:
         pixels = tensors["pixel_values.0"]
-        labels = torch.arange(len(pixels)) * 3 % fields["num_labels"]
+        tensors["labels"] = torch.arange(len(pixels)) * 3 % fields["num_labels"]
         for mode in ("eval", "train"):
-            tensors |= gradients(model, pixels, labels, mode)
+            tensors |= gradients(model, pixels, tensors["labels"], mode)
         tensors |= {f"after.{n}": b.double().reshape(-1) for n, b in model.named_buffers()}
-    counters = {n: x for n, x in weights.items() if x.dtype == torch.int64}
-    tensors = {k: x.detach().to(torch.float32).contiguous().clone()
-               for k, x in (weights | tensors).items() if k not in counters}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{name}.safetensors"
-    save_file(tensors | counters | ({} if labels is None else {"labels": labels}), path,
-              {"config": json.dumps(config)})
-    path.chmod(0o644)
+    store(FOLDER / f"{name}.safetensors", weights | tensors, config)
 
 
-def check(folder):
-    for name, (class_name, _, sizes) in CASES.items():
-        expected = load_file(FOLDER / f"{name}.safetensors")
-        model, info = getattr(transformers, class_name).from_pretrained(
-            folder / name, output_loading_info=True, dtype=torch.float64)
-        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-            assert not info[kind], f"{name}: {kind}: {info[kind]}"
-        worst = 0.0
-        for k in range(len(sizes)):
-            with torch.no_grad():
-                out = model.eval()(pixel_values=expected[f"pixel_values.{k}"].double(),
-                                   output_hidden_states=True)
-            for key, x in outputs(out, k).items():
-                worst = max(worst, ((x - expected[key]).abs().max() / expected[key].abs().max()).item())
-        assert worst < 1e-6, (name, worst)
-        print(f"{name}: {class_name}: {worst:.1e}")
-
-
-def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "--check":
-        return check(pathlib.Path(sys.argv[2]))
-    for seed, (name, case) in enumerate(CASES.items(), 1):
-        make(name, *case, seed)
-    return 0
+def outputs_of(folder, class_name, *_):
+    model = load_saved(getattr(transformers, class_name), folder)
+    return lambda pixels, k: outputs(model(pixel_values=pixels, output_hidden_states=True), k)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(FOLDER, CASES, make, outputs_of))

@@ -25,12 +25,14 @@ import tempfile
 import timm
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from image_model_fixtures import (FIXTURES, gain_or_shift, named_outputs, random_pixels, randomise, run, store,
+                                  with_statistics)
+from safetensors.torch import load_file
 from timm.models._hub import save_config_for_hf
 from timm.models.mlp_mixer import MlpMixer
 from torch import nn
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "timm"
+FOLDER = FIXTURES / "timm"
 VIT = dict(img_size=12, patch_size=4, embed_dim=24, depth=2, num_heads=3, mlp_ratio=1.7, num_classes=5,
            dynamic_img_size=True)
 MIXER = dict(img_size=12, patch_size=4, embed_dim=24, num_blocks=2, mlp_ratio=(0.4, 1.7), num_classes=5)
@@ -124,21 +126,13 @@ class Cct(nn.Module):
         return top.fc((torch.softmax(top.attention_pool(x), dim=1).mT @ x).squeeze(1))
 
 
-def randomise(model, generator):
-    """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
-    for name, p in list(model.named_parameters()) + [(k, b) for k, b in model.named_buffers() if "running" in k]:
-        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        if "running_var" in name:
-            x = x.abs() + 0.2
-        elif "norm" in name or p.dim() == 1 and "bn" in name:
-            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
-        elif "token" in name and x.dim() == 3 or "pos" in name or "bias_table" in name:
-            x = 0.5 * x
-        elif x.dim() >= 2:
-            x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p[0].numel()))
-        else:
-            x = 0.3 * x
-        p.data.copy_(x.to(torch.bfloat16))
+def rule(name, x):
+    if "running_var" in name:
+        return x.abs() + 0.2
+    if "norm" in name or x.dim() == 1 and "bn" in name:
+        return gain_or_shift(name, x)
+    is_position = "token" in name and x.dim() == 3 or "pos" in name or "bias_table" in name
+    return 0.5 * x if is_position else None
 
 
 def window_weights_of(block):
@@ -249,30 +243,23 @@ def make_model(architecture, arguments):
 def make(name, architecture, arguments, sizes, seed):
     model = make_model(architecture, arguments).double().eval()
     generator = torch.Generator().manual_seed(seed)
-    randomise(model, generator)
+    randomise(with_statistics(model), generator, rule)
     channels = arguments.get("in_chans", 3)
-    tensors, labels, total, images = {}, {}, 0, 0
+    tensors, total, images = {}, 0, 0
     for k, (count, height, width) in enumerate(sizes):
-        pixels = torch.randn(count, channels, height, width, generator=generator).to(torch.bfloat16).double()
+        pixels = random_pixels((count, channels, height, width), generator)
         out = forward(model, pixels)
-        tensors |= {f"pixel_values.{k}": pixels} | {f"out.{k}.{key}": x.detach().clone() for key, x in out.items()}
+        tensors |= {f"pixel_values.{k}": pixels} | named_outputs(out, k)
         if architecture != "cct" and not architecture.startswith("mixer"):
             continue
-        labels[f"labels.{k}"] = (torch.arange(count) * 3 + k) % 5
-        total = total + F.cross_entropy(out["logits"], labels[f"labels.{k}"], reduction="sum")
+        labels = tensors[f"labels.{k}"] = (torch.arange(count) * 3 + k) % 5
+        total = total + F.cross_entropy(out["logits"], labels, reduction="sum")
         images += count
     if images > 0:
         (total / images).backward()
         tensors["loss"] = (total / images).detach().reshape(1)
         tensors |= {"grad." + n: p.grad for n, p in model.named_parameters() if n != "classifier.attention_pool.bias"}
-    tensors |= model.state_dict()
-    tensors = {k: x.detach().to(torch.float32 if x.is_floating_point() else x.dtype).contiguous()
-               for k, x in tensors.items()}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{name}.safetensors"
-    save_file(tensors | labels, path, {"config": json.dumps(config_of(model, architecture, arguments))})
-    path.chmod(0o644)
-    print(name, path.stat().st_size)
+    store(FOLDER / f"{name}.safetensors", tensors | model.state_dict(), config_of(model, architecture, arguments))
 
 
 def load(folder):
@@ -288,30 +275,12 @@ def load(folder):
     return model
 
 
-def check(folder):
-    for name, (architecture, _, sizes) in CASES.items():
-        if architecture == "cct" or not (folder / name).is_dir():
-            continue
-        expected = load_file(FOLDER / f"{name}.safetensors")
-        model = load(folder / name).double().eval()
-        worst = 0.0
-        for k in range(len(sizes)):
-            with torch.no_grad():
-                out = forward(model, expected[f"pixel_values.{k}"].double())
-            for key, x in out.items():
-                there = expected[f"out.{k}.{key}"]
-                worst = max(worst, ((x - there).abs().max() / there.abs().max()).item())
-        assert worst < 1e-6, (name, worst)
-        print(f"{name}: {architecture}: {worst:.1e}")
-
-
-def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "--check":
-        return check(pathlib.Path(sys.argv[2]))
-    for seed, (name, case) in enumerate(CASES.items(), 1):
-        make(name, *case, seed)
-    return 0
+def outputs_of(folder, architecture, *_):
+    if architecture == "cct":  # which timm has not
+        return None
+    model = load(folder).double().eval()
+    return lambda pixels, k: named_outputs(forward(model, pixels), k)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(FOLDER, CASES, make, outputs_of))

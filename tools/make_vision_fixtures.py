@@ -17,18 +17,14 @@ A fixture NAME.safetensors holds, under Hugging Face's names:
   two heads the sum of theirs), and grad.PARAMETER for every weight, under the names of the weights.
 Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
 """
-import json
-import math
-import pathlib
 import sys
-import tempfile
 
 import torch
 import transformers
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from image_model_fixtures import (FIXTURES, as_saved, gain_or_shift, load_saved, named_outputs, random_pixels,
+                                  randomise, run, store)
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "vision"
+FOLDER = FIXTURES / "vision"
 SMALL = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40, num_labels=5,
              image_size=12, patch_size=4, num_channels=3)
 # A Swin whose windows do not fill its grids, nor patches its images; one with a grid as small as a window.
@@ -69,27 +65,10 @@ def saved_name(name):
     return name.replace("encoder.stages.", "encoder.layers.")
 
 
-def randomise(model, generator):
-    """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
-    for name, p in model.named_parameters():
-        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        if "norm" in name:
-            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
-        elif "token" in name or "position" in name:
-            x = 0.5 * x
-        elif x.dim() >= 2:
-            x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p[0].numel()))
-        else:
-            x = 0.3 * x
-        p.data.copy_(x.to(torch.bfloat16))
-
-
-def as_saved(model):
-    """The weights and the config that save_pretrained() writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
-        return load_file(pathlib.Path(folder) / "model.safetensors"), config
+def rule(name, x):
+    if "norm" in name:
+        return gain_or_shift(name, x)
+    return 0.5 * x if "token" in name or "position" in name else None
 
 
 def forward(model, pixels, k):
@@ -115,7 +94,7 @@ def outputs(out, k):
     for name in ("logits", "cls_logits", "distillation_logits", "last_hidden_state", "pooler_output"):
         if getattr(out, name, None) is not None:
             tensors[name] = getattr(out, name)
-    return {f"out.{k}.{name}": x.detach().clone() for name, x in tensors.items()}
+    return named_outputs(tensors, k)
 
 
 def loss_of(out, labels):
@@ -135,11 +114,10 @@ def make(name, class_name, fields, sizes, seed):
     config._attn_implementation = "eager"
     model = cls(config).double().eval()
     generator = torch.Generator().manual_seed(seed)
-    randomise(model, generator)
+    randomise(model.named_parameters(), generator, rule)
     tensors, labels, total, images = {}, {}, 0, 0
     for k, (count, height, width) in enumerate(sizes):
-        pixels = torch.randn(count, config.num_channels, height, width, generator=generator)
-        pixels = pixels.to(torch.bfloat16).double()
+        pixels = random_pixels((count, config.num_channels, height, width), generator)
         out = forward(model, pixels, k)
         tensors |= {f"pixel_values.{k}": pixels} | outputs(out, k)
         if class_name.endswith("Model"):
@@ -153,39 +131,13 @@ def make(name, class_name, fields, sizes, seed):
         tensors |= {"grad." + saved_name(n): p.grad for n, p in model.named_parameters()}
     weights, config = as_saved(model)
     assert class_name.endswith("Model") or set(weights) == {k[5:] for k in tensors if k.startswith("grad.")}
-    tensors = {k: x.detach().to(torch.float32).contiguous() for k, x in (weights | tensors).items()}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{name}.safetensors"
-    save_file(tensors | labels, path, {"config": json.dumps(config)})
-    path.chmod(0o644)
+    store(FOLDER / f"{name}.safetensors", weights | tensors | labels, config)
 
 
-def check(folder):
-    for name, (class_name, _, sizes) in CASES.items():
-        expected = load_file(FOLDER / f"{name}.safetensors")
-        with safe_open(folder / name / "model.safetensors", "pt") as file:
-            assert all(name in expected for name in file.keys())
-        model, info = getattr(transformers, class_name).from_pretrained(
-            folder / name, output_loading_info=True, attn_implementation="eager", dtype=torch.float64)
-        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-            assert not info[kind], f"{name}: {kind}: {info[kind]}"
-        worst = 0.0
-        for k in range(len(sizes)):
-            with torch.no_grad():
-                out = forward(model.eval(), expected[f"pixel_values.{k}"].double(), k)
-            for key, x in outputs(out, k).items():
-                worst = max(worst, ((x - expected[key]).abs().max() / expected[key].abs().max()).item())
-        assert worst < 1e-6, (name, worst)
-        print(f"{name}: {class_name}: {worst:.1e}")
-
-
-def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "--check":
-        return check(pathlib.Path(sys.argv[2]))
-    for seed, (name, case) in enumerate(CASES.items(), 1):
-        make(name, *case, seed)
-    return 0
+def outputs_of(folder, class_name, *_):
+    model = load_saved(getattr(transformers, class_name), folder, attn_implementation="eager")
+    return lambda pixels, k: outputs(forward(model, pixels, k), k)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(FOLDER, CASES, make, outputs_of))

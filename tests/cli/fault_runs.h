@@ -8,14 +8,13 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/base/temporary.h"
 #include "tests/cli/image_runs.h"
+#include "tests/cli/run_folder.h"
 #include "tests/cli/train_runs.h"
 #include "tests/support/faults.h"
 
@@ -140,12 +139,6 @@ inline std::vector<std::string> log_without_places(const std::filesystem::path& 
 /// True if the runs ended in the same bits.
 inline bool are_same_runs(const std::filesystem::path& a, const std::filesystem::path& b) {
   return model_bytes(a) == model_bytes(b) && log_without_places(a) == log_without_places(b);
-}
-
-/// The words between the blanks.
-inline std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 /// A GPT-2 of 8 dimensions over characters: its tokenizer is a folder of several files.

@@ -43,7 +43,7 @@ TEST_P(ImageForwardOf, all_tensors_are_those_of_transformers_at_every_size) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.err, "");
     const SafetensorsFile out = SafetensorsFile::open(outputs);
-    Comparison comparison(file, 1e-5);  // f32: see vision_parity_test.cc
+    Comparison comparison(file, 1e-5);  // f32: see image_parity_test.cc
     for (const std::string& tensor : out.names()) {
       EXPECT_EQ(out.info(tensor).shape, file.info(there + tensor).shape) << tensor;
       comparison.add(there + tensor, floats(out, tensor));

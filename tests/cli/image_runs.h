@@ -1,17 +1,13 @@
 // Small runs of image classifiers over images that the tests draw.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "heddle/base/rng.h"
+#include "tests/cli/run_folder.h"
 #include "tests/data/image_files.h"
-#include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
 
@@ -33,83 +29,23 @@ inline void write_quarters(const std::string& folder, const std::string& part, u
   write_file(folder + "/" + part + "-labels-idx1-ubyte", idx_file({count}, labels));
 }
 
-/// Flags, each with its value, of which the later ones count.
-inline std::vector<std::string> with(std::vector<std::string> flags,
-                                     const std::vector<std::string>& more) {
-  for (size_t i = 0; i + 1 < more.size(); i += 2) {
-    const auto at = std::ranges::find(flags, more[i]);
-    if (at != flags.end()) {
-      at[1] = more[i + 1];
-    } else {
-      flags.insert(flags.end(), {more[i], more[i + 1]});
-    }
-  }
-  return flags;
-}
-
-class ImageRuns : public ::testing::Test {
+class ImageRuns : public RunFolder {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<TempDir>();
+    RunFolder::SetUpTestSuite();
     std::filesystem::create_directory(path("data"));
     write_quarters(path("data"), "train", 400);
     write_quarters(path("data"), "test", 100);
   }
-  static void TearDownTestSuite() { folder_.reset(); }
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
-
   static CliResult train(const std::string& run, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"train",
-                                      "--task",
-                                      "image_classification",
-                                      "--data",
-                                      path("data"),
-                                      "--out",
-                                      path(run),
-                                      "--hidden-size",
-                                      "16",
-                                      "--num-hidden-layers",
-                                      "2",
-                                      "--num-attention-heads",
-                                      "2",
-                                      "--intermediate-size",
-                                      "32",
-                                      "--patch-size",
-                                      "4",
-                                      "--batch-size",
-                                      "32",
-                                      "--warmup-updates",
-                                      "5",
-                                      "--schedule",
-                                      "constant",
-                                      "--learning-rate",
-                                      "0.005",
-                                      "--validate-every",
-                                      "20",
-                                      "--checkpoint-every",
-                                      "5",
-                                      "--precision",
-                                      "f32",
-                                      "--random-crop",
-                                      "1",
-                                      "--mixup-alpha",
-                                      "0.2",
-                                      "--drop-path-rate",
-                                      "0.1",
-                                      "--label-smoothing",
-                                      "0.1"};
-    return run_heddle(with(words, more));
+    const std::vector<std::string> words = words_of(
+        "train --task image_classification --hidden-size 16 --num-hidden-layers 2 "
+        "--num-attention-heads 2 --intermediate-size 32 --patch-size 4 --batch-size 32 "
+        "--warmup-updates 5 --schedule constant --learning-rate 0.005 --validate-every 20 "
+        "--checkpoint-every 5 --precision f32 --random-crop 1 --mixup-alpha 0.2 "
+        "--drop-path-rate 0.1 --label-smoothing 0.1");
+    return run_heddle(with(with(words, {"--data", path("data"), "--out", path(run)}), more));
   }
-  static std::string weights(const std::string& run) {
-    return read_file(path(run) + "/last/model.safetensors");
-  }
-  static void expect_refused(const CliResult& result, int exit_code, const std::string& words) {
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    EXPECT_NE(result.err.find(words), result.err.npos) << result.err;
-  }
-
- private:
-  static inline std::unique_ptr<TempDir> folder_;
 };
 
 }  // namespace heddle::testing

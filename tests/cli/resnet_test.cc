@@ -1,16 +1,12 @@
 // ResNet at the command line: training with batch norm by SGD to the same bits however it runs,
 // what is frozen, and two views of an image.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
 #include "heddle/base/rng.h"
 #include "heddle/io/safetensors.h"
+#include "tests/cli/run_folder.h"
 #include "tests/data/image_files.h"
-#include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
 namespace {
@@ -31,83 +27,31 @@ void write_halves(const std::string& folder, const std::string& part, uint32_t c
   write_file(folder + "/" + part + "-labels-idx1-ubyte", idx_file({count}, labels));
 }
 
-class Resnet : public ::testing::Test {
+class Resnet : public RunFolder {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<TempDir>();
+    RunFolder::SetUpTestSuite();
     fs::create_directory(path("data"));
     write_halves(path("data"), "train", 200);
     write_halves(path("data"), "test", 60);
   }
-  static void TearDownTestSuite() { folder_.reset(); }
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
-
   static CliResult train(const std::string& run, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"train",
-                                      "--task",
-                                      "image_classification",
-                                      "--model-type",
-                                      "resnet",
-                                      "--data",
-                                      path("data"),
-                                      "--out",
-                                      path(run),
-                                      "--stem",
-                                      "cifar",
-                                      "--downsample",
-                                      "pool",
-                                      "--layer-type",
-                                      "basic",
-                                      "--embedding-size",
-                                      "8",
-                                      "--hidden-sizes",
-                                      "8,16",
-                                      "--depths",
-                                      "1,1",
-                                      "--optimizer",
-                                      "sgd",
-                                      "--learning-rate",
-                                      "0.1",
-                                      "--weight-decay",
-                                      "0.0005",
-                                      "--ema-decay",
-                                      "0.9",
-                                      "--batch-size",
-                                      "32",
-                                      "--schedule",
-                                      "constant",
-                                      "--warmup-updates",
-                                      "5",
-                                      "--validate-every",
-                                      "20",
-                                      "--checkpoint-every",
-                                      "5",
-                                      "--precision",
-                                      "f32"};
-    for (size_t i = 0; i + 1 < more.size(); i += 2) {
-      const auto at = std::ranges::find(words, more[i]);
-      if (at == words.end()) {
-        words.insert(words.end(), {more[i], more[i + 1]});
-      } else {
-        at[1] = more[i + 1];
-      }
-    }
-    return run_heddle(words);
-  }
-  static std::string weights(const std::string& run, const std::string& which = "last") {
-    return read_file(path(run) + "/" + which + "/model.safetensors");
+    const std::vector<std::string> words = words_of(
+        "train --task image_classification --model-type resnet --stem cifar --downsample pool "
+        "--layer-type basic --embedding-size 8 --hidden-sizes 8,16 --depths 1,1 --optimizer sgd "
+        "--learning-rate 0.1 --weight-decay 0.0005 --ema-decay 0.9 --batch-size 32 "
+        "--schedule constant --warmup-updates 5 --validate-every 20 --checkpoint-every 5 "
+        "--precision f32");
+    return run_heddle(with(with(words, {"--data", path("data"), "--out", path(run)}), more));
   }
   static std::vector<float> tensor(const std::string& run, const std::string& name) {
     return SafetensorsFile::open(path(run) + "/last/model.safetensors").info(name).floats();
   }
-
- private:
-  static inline std::unique_ptr<TempDir> folder_;
 };
 
 constexpr const char* kStem = "resnet.embedder.embedder.normalization.";
 
-TEST_F(Resnet, learns_and_two_views_judge_alike) {
+TEST_F(Resnet, learns_and_is_right_by_one_view_and_by_two) {
   const CliResult trained = train("learned", {"--max-updates", "60"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_EQ(trained.err.find("warning"), trained.err.npos) << trained.err;
@@ -118,8 +62,8 @@ TEST_F(Resnet, learns_and_two_views_judge_alike) {
     ASSERT_EQ(judged.exit_code, 0) << judged.err;
     EXPECT_GT(Json::parse(judged.out).at("accuracy").as_double(), 0.95) << views;
   }
-  EXPECT_EQ(run_heddle({"eval", path("learned"), "--data", path("data"), "--views", "3"}).exit_code,
-            2);
+  expect_refused(run_heddle({"eval", path("learned"), "--data", path("data"), "--views", "3"}), 2,
+                 "--views is 3");
 }
 
 TEST_F(Resnet, threads_and_stops_change_no_bit_of_weights_or_statistics) {
@@ -137,12 +81,8 @@ TEST_F(Resnet, threads_and_stops_change_no_bit_of_weights_or_statistics) {
 
 TEST_F(Resnet, statistics_that_are_frozen_stay_and_others_move_through_stops) {
   const std::vector<std::string> part = {"--from", path("begun"), "--freeze", "embedder"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.end(), part.begin(), part.end());
-    return more;
-  };
   ASSERT_EQ(train("begun", {"--max-updates", "20"}).exit_code, 0);
-  const CliResult tuned = train("tuned", with({"--max-updates", "20"}));
+  const CliResult tuned = train("tuned", with(part, {"--max-updates", "20"}));
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   for (const char* name : {"running_mean", "running_var", "num_batches_tracked", "weight"}) {
     EXPECT_EQ(tensor("tuned", std::string(kStem) + name),
@@ -150,8 +90,8 @@ TEST_F(Resnet, statistics_that_are_frozen_stay_and_others_move_through_stops) {
   }
   const std::string moved = "resnet.encoder.stages.1.transition.normalization.running_mean";
   EXPECT_NE(tensor("tuned", moved), tensor("begun", moved));
-  ASSERT_EQ(train("halted", with({"--max-updates", "10"})).exit_code, 0);
-  ASSERT_EQ(train("halted", with({"--max-updates", "20"})).exit_code, 0);
+  ASSERT_EQ(train("halted", with(part, {"--max-updates", "10"})).exit_code, 0);
+  ASSERT_EQ(train("halted", with(part, {"--max-updates", "20"})).exit_code, 0);
   EXPECT_EQ(weights("halted"), weights("tuned"));
 }
 
@@ -160,32 +100,28 @@ TEST_F(Resnet, attention_among_pixels_learns_with_the_same_bits_for_threads_and_
   for (const std::vector<std::string>& kind :
        {std::vector<std::string>{"--attention-stages", "1"},
         std::vector<std::string>{"--layer-type", "attention", "--attention-window", "2"}}) {
-    const auto with = [&](std::vector<std::string> more) {
-      more.insert(more.end(), kind.begin(), kind.end());
-      more.insert(more.end(), {"--attention-head-width", "4", "--max-updates", "60"});
-      return more;
-    };
+    const std::vector<std::string> words =
+        with(kind, {"--attention-head-width", "4", "--max-updates", "60"});
     const std::string run = kind[0];
-    const CliResult trained = train(run, with({"--threads", "1"}));
+    const CliResult trained = train(run, with(words, {"--threads", "1"}));
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
     const CliResult judged =
         run_heddle({"eval", path(run), "--data", path("data"), "--json", "--precision", "f32"});
     EXPECT_GT(Json::parse(judged.out).at("accuracy").as_double(), 0.9) << run;
-    ASSERT_EQ(train(run + "3", with({"--threads", "3", "--recompute", "true"})).exit_code, 0);
+    ASSERT_EQ(train(run + "3", with(words, {"--threads", "3", "--recompute", "true"})).exit_code,
+              0);
     EXPECT_EQ(weights(run + "3"), weights(run)) << run;
   }
 }
 
 TEST_F(Resnet, fields_that_do_not_fit_together_are_named) {
-  const CliResult depths =
+  expect_refused(
       run_heddle({"train", "--task", "image_classification", "--model-type", "resnet", "--data",
-                  path("data"), "--out", path("bad"), "--depths", "1,1,1", "--max-updates", "5"});
-  EXPECT_NE(depths.exit_code, 0);
-  EXPECT_NE(depths.err.find("4 hidden_sizes and 3 depths"), depths.err.npos) << depths.err;
-  const CliResult groups =
-      train("bad", {"--max-updates", "5", "--norm", "group", "--norm-groups", "3"});
-  EXPECT_NE(groups.exit_code, 0);
-  EXPECT_NE(groups.err.find("norm_groups 3 does not divide"), groups.err.npos) << groups.err;
+                  path("data"), "--out", path("bad"), "--depths", "1,1,1", "--max-updates", "5"}),
+      3, "4 hidden_sizes and 3 depths");
+  expect_refused(train("bad", {"--max-updates", "5", "--norm", "group", "--norm-groups", "3"}), 3,
+                 "norm_groups 3 does not divide");
+  EXPECT_FALSE(fs::exists(path("bad")));
   ASSERT_EQ(train("grouped", {"--max-updates", "5", "--norm", "group"}).exit_code, 0);
 }
 

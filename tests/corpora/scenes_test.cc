@@ -7,7 +7,7 @@
 #include <set>
 
 #include "corpora/canvas.h"
-#include "heddle/base/error.h"
+#include "tests/base/temporary.h"
 
 namespace heddle {
 namespace {
@@ -121,10 +121,13 @@ TEST(Scenes, an_edge_is_where_the_outline_is) {
 }
 
 TEST(Scenes, sizes_that_are_none_are_refused) {
-  EXPECT_THROW(draw_shapes({.size = {8, 128}}, 1, 0), Error);
-  EXPECT_THROW(draw_shapes({.most_objects = 0}, 1, 0), Error);
-  EXPECT_THROW(draw_shapes({.least_size = 0.5, .most_size = 0.2}, 1, 0), Error);
-  EXPECT_THROW(draw_cells({32, 32}, 1, 0), Error);
+  const auto refused = [](const ShapeOptions& options, const char* words) {
+    expect_error(ErrorKind::usage, {"shapes", words}, [&] { draw_shapes(options, 1, 0); });
+  };
+  refused({.size = {8, 128}}, "128 x 8 pixels");
+  refused({.most_objects = 0}, "1 to 0 objects");
+  refused({.least_size = 0.5, .most_size = 0.2}, "from 0.5 to 0.2");
+  expect_error(ErrorKind::usage, {"cells", "32 x 32 pixels"}, [] { draw_cells({32, 32}, 1, 0); });
 }
 
 }  // namespace

@@ -2,12 +2,10 @@
 // from each other, what it reads of a backbone.
 #include <gtest/gtest.h>
 
-#include "heddle/autograd/tape.h"
-#include "heddle/base/rng.h"
 #include "heddle/models/backbone.h"
 #include "heddle/models/detector.h"
-#include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
+#include "tests/models/numbered_images.h"
 
 namespace heddle {
 namespace {
@@ -27,13 +25,7 @@ Json small() {
 // Two images of random pixels: with two objects and with one, in three groups.
 class Denoising : public ::testing::Test {
  protected:
-  Denoising() : model_(make_model(Scope(parameters_), small())) {
-    RngStream random(make_key(1, 2, 3));
-    for (const ImageSize& size : sizes_) {
-      for (int64_t i = 0; i < size.height * size.width * 3; ++i) x_.push_back(random.uniform());
-    }
-    segments_ = nn::image_segments(sizes_);
-  }
+  Denoising() : model_(make_model(Scope(parameters_), small())) {}
   static NoisedObjects objects() {
     NoisedObjects all{.groups = 3, .counts = {2, 1}};
     for (int32_t i = 0; i < 9; ++i) {
@@ -45,17 +37,14 @@ class Denoising : public ::testing::Test {
   }
   ObjectPredictions predict(NoisedObjects* noised, DType compute = DType::f32) const {
     const NoGrad off;
-    const nn::ImageRows images{
-        .x = Tensor::from(x_, {segments_.rows(), 3}), .segments = &segments_, .sizes = &sizes_};
-    return model_->need<Detector>("model").predict(images, true, {.compute = compute}, noised);
+    return model_->need<Detector>("model").predict(images_.rows(), true, {.compute = compute},
+                                                   noised);
   }
 
  private:
   nn::Parameters parameters_{1};
   std::unique_ptr<Model> model_;
-  std::vector<ImageSize> sizes_ = {{32, 40}, {24, 32}};
-  std::vector<float> x_;
-  Segments segments_;
+  const NumberedImages images_{{{0, {32, 40}}, {1, {24, 32}}}};
 };
 
 // The boxes and logits of one row.

@@ -5,13 +5,11 @@
 #include <cmath>
 #include <map>
 
-#include "heddle/autograd/tape.h"
 #include "heddle/models/backbone.h"
-#include "heddle/models/registry.h"
 #include "heddle/models/windows.h"
-#include "heddle/ops/loss.h"
 #include "heddle/ops/visibility.h"
 #include "tests/base/temporary.h"
+#include "tests/models/numbered_images.h"
 
 namespace heddle {
 namespace {
@@ -21,29 +19,6 @@ Json small() {
       "depths": [2, 2], "num_heads": [1, 2], "window_size": 3, "mlp_ratio": 2.0,
       "drop_path_rate": 0.0, "num_labels": 3, "initializer_range": 0.5})");
 }
-
-// Images of these sizes, numbered; a number always has the same pixels.
-struct Numbered {
-  std::vector<ImageSize> sizes;
-  std::vector<uint32_t> samples;
-  std::vector<float> x;
-  Segments segments;
-
-  explicit Numbered(const std::vector<std::pair<uint32_t, ImageSize>>& images) {
-    for (const auto& [sample, size] : images) {
-      sizes.push_back(size), samples.push_back(sample);
-      RngStream random(make_key(1, 2, sample));
-      for (int64_t i = 0; i < size.height * size.width * 3; ++i) x.push_back(random.uniform());
-    }
-    segments = nn::image_segments(sizes);
-  }
-  nn::ImageRows rows() const {
-    return {.x = Tensor::from(x, {segments.rows(), 3}),
-            .segments = &segments,
-            .sizes = &sizes,
-            .samples = &samples};
-  }
-};
 
 struct Made {
   nn::Parameters parameters{1};
@@ -57,7 +32,7 @@ struct Seen {
   std::map<std::string, std::vector<float>> states;
   std::map<std::string, int64_t> windows;
 
-  Seen(const Model& model, const Numbered& images) {
+  Seen(const Model& model, const NumberedImages& images) {
     const NoGrad off;
     nn::Observer observer;
     observer.hidden = [&](const std::string& name, const Tensor& x) {
@@ -80,7 +55,7 @@ TEST(Swin, grid_is_that_of_the_last_stage_rounded_up) {
 TEST(Swin, windows_are_those_that_the_observer_is_shown) {
   const Made made(small());
   const auto& swin = *made.model->as<WithWindows>();
-  const Numbered image({{0, {16, 22}}});
+  const NumberedImages image({{0, {16, 22}}});
   const Seen seen(*made.model, image);
   for (int64_t layer = 0; layer < 4; ++layer) {
     const ImageWindows w = swin.windows(layer, {16, 22});
@@ -107,14 +82,14 @@ TEST(Swin, window_that_is_higher_than_the_grid_has_rows_that_none_sees) {
     EXPECT_EQ(w.regions[i] == Visibility::kUnseen, i % 9 >= 6) << i;
   }
   const NoGrad off;
-  for (const float x : made.model->hidden(Numbered({{0, {4, 22}}}).rows(), {}).to_floats()) {
+  for (const float x : made.model->hidden(NumberedImages({{0, {4, 22}}}).rows(), {}).to_floats()) {
     ASSERT_TRUE(std::isfinite(x));
   }
 }
 
 TEST(Swin, map_of_the_last_stage_is_the_state_before_the_norm) {
   const Made made(small());
-  const Numbered images({{0, {16, 22}}, {1, {21, 16}}});
+  const NumberedImages images({{0, {16, 22}}, {1, {21, 16}}});
   const NoGrad off;
   const std::vector<FeatureMap> maps = made.swin().features(images.rows(), {});
   ASSERT_EQ(maps.size(), 2u);
@@ -157,7 +132,7 @@ TEST(SwinTraining, masks_belong_to_images_not_to_batches) {
   const nn::Run run{.dropout = {.training = true, .seed = 3, .update = 5}};
   const std::pair<uint32_t, ImageSize> a{4, {16, 16}}, b{9, {12, 19}}, c{2, {16, 16}};
   const auto hidden = [&](const std::vector<std::pair<uint32_t, ImageSize>>& images) {
-    return made.model->hidden(Numbered(images).rows(), run).to_floats();
+    return made.model->hidden(NumberedImages(images).rows(), run).to_floats();
   };
   const std::vector<float> abc = hidden({a, b, c}), cb = hidden({c, b});
   const auto c_of_abc = abc.end() - 16 * 16;
@@ -170,19 +145,8 @@ TEST(SwinTraining, masks_belong_to_images_not_to_batches) {
 TEST(SwinTraining, gradients_are_the_same_when_blocks_are_recomputed) {
   Json json = small();
   json["drop_path_rate"] = 0.5, json["attention_probs_dropout_prob"] = 0.2;
-  const auto gradients = [&](bool recompute) {
-    Made made(json);
-    const Numbered images({{0, {16, 16}}, {1, {16, 12}}, {2, {7, 16}}});
-    const nn::ImageRows rows = images.rows();
-    const nn::Run run{.dropout = {.training = true, .seed = 1}, .recompute = recompute};
-    const Tensor h = made.model->hidden(rows, run);
-    const std::vector<int32_t> labels = {0, 2, 1};
-    backward(cross_entropy(made.model->heads().sequence_classes(h, rows, run), labels, {}).loss);
-    std::vector<std::vector<float>> all;
-    for (auto& p : made.parameters.all()) all.push_back(p->grad().to_floats());
-    return all;
-  };
-  EXPECT_EQ(gradients(true), gradients(false));
+  const NumberedImages images({{0, {16, 16}}, {1, {16, 12}}, {2, {7, 16}}});
+  EXPECT_EQ(training_gradients(json, images, true), training_gradients(json, images, false));
 }
 
 }  // namespace

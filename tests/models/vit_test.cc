@@ -4,11 +4,8 @@
 
 #include <cmath>
 
-#include "heddle/autograd/tape.h"
-#include "heddle/models/image_model.h"
-#include "heddle/models/registry.h"
-#include "heddle/ops/loss.h"
 #include "tests/base/temporary.h"
+#include "tests/models/numbered_images.h"
 
 namespace heddle {
 namespace {
@@ -19,29 +16,6 @@ Json small(const std::string& type = "vit") {
       "num_labels": 3, "initializer_range": 0.5})");
 }
 
-// Images of these sizes, numbered; a number always has the same pixels.
-struct Images {
-  std::vector<ImageSize> sizes;
-  std::vector<uint32_t> samples;
-  std::vector<float> x;
-  Segments segments;
-
-  explicit Images(const std::vector<std::pair<uint32_t, ImageSize>>& images) {
-    for (const auto& [sample, size] : images) {
-      sizes.push_back(size), samples.push_back(sample);
-      RngStream random(make_key(1, 2, sample));
-      for (int64_t i = 0; i < size.height * size.width * 3; ++i) x.push_back(random.uniform());
-    }
-    segments = nn::image_segments(sizes);
-  }
-  nn::ImageRows rows() const {
-    return {.x = Tensor::from(x, {segments.rows(), 3}),
-            .segments = &segments,
-            .sizes = &sizes,
-            .samples = &samples};
-  }
-};
-
 std::vector<float> part(const std::vector<float>& all, int64_t begin, int64_t count) {
   return {all.begin() + begin, all.begin() + begin + count};
 }
@@ -50,7 +24,7 @@ TEST(ImageModel, states_lie_in_segments_of_tokens) {
   nn::Parameters vit_parameters(1), deit_parameters(1);
   const auto vit = make_model(Scope(vit_parameters), small());
   const auto deit = make_model(Scope(deit_parameters), small("deit"));
-  const Images images({{0, {8, 8}}, {1, {11, 17}}});
+  const NumberedImages images({{0, {8, 8}}, {1, {11, 17}}});
   EXPECT_EQ(vit->as<ImageModel>()->grid({11, 17}), (ImageSize{2, 4}));
   EXPECT_EQ(vit->as<ImageModel>()->tokens(images.rows()),
             Segments::from_lengths(std::vector<int64_t>{5, 9}));
@@ -64,12 +38,12 @@ TEST(ImageModel, states_lie_in_segments_of_tokens) {
 TEST(ImageModel, images_that_it_does_not_take_are_errors) {
   nn::Parameters parameters(1);
   const auto model = make_model(Scope(parameters), small());
-  const Images narrow({{0, {8, 3}}});
+  const NumberedImages narrow({{0, {8, 3}}});
   expect_error(ErrorKind::data, {"8 x 3", "4 x 4", "made for 8 x 8"},
                [&] { model->hidden(narrow.rows(), {}); });
-  nn::ImageRows grey = Images({{0, {8, 8}}}).rows();
+  nn::ImageRows grey = NumberedImages({{0, {8, 8}}}).rows();
   grey.x = grey.x.slice(1, 0, 1);
-  const Images whole({{0, {8, 8}}});
+  const NumberedImages whole({{0, {8, 8}}});
   grey.segments = &whole.segments, grey.sizes = &whole.sizes;
   expect_error(ErrorKind::shape, {"1 channels", "reads 3"}, [&] { model->hidden(grey, {}); });
   expect_error(ErrorKind::data, {"photos:", "reads tokens", "vit"},
@@ -104,7 +78,7 @@ TEST(DeitHeads, classes_are_the_mean_of_the_two) {
   nn::Parameters parameters(1);
   const auto model = make_model(Scope(parameters), small("deit"));
   const NoGrad off;
-  const auto out = model->forward(Images({{0, {8, 8}}, {1, {8, 12}}}).rows(), {});
+  const auto out = model->forward(NumberedImages({{0, {8, 8}}, {1, {8, 12}}}).rows(), {});
   ASSERT_EQ(out.size(), 3u);
   EXPECT_EQ(out[2].name, "distillation_logits");
   const std::vector<float> mean = out[0].x.to_floats();
@@ -122,16 +96,16 @@ TEST(VitTraining, masks_belong_to_images_not_to_batches) {
   const NoGrad off;
   const nn::Run run{.dropout = {.training = true, .seed = 3, .update = 5}};
   const std::pair<uint32_t, ImageSize> a{4, {8, 8}}, b{9, {12, 9}}, c{2, {8, 8}};
-  const std::vector<float> abc = model->hidden(Images({a, b, c}).rows(), run).to_floats();
-  const std::vector<float> cb = model->hidden(Images({c, b}).rows(), run).to_floats();
+  const std::vector<float> abc = model->hidden(NumberedImages({a, b, c}).rows(), run).to_floats();
+  const std::vector<float> cb = model->hidden(NumberedImages({c, b}).rows(), run).to_floats();
   EXPECT_EQ(part(abc, 5 * 16, 7 * 16), part(cb, 5 * 16, 7 * 16));
   EXPECT_EQ(part(abc, 12 * 16, 5 * 16), part(cb, 0, 5 * 16));
   const nn::Run later{.dropout = {.training = true, .seed = 3, .update = 6}};
-  EXPECT_NE(model->hidden(Images({a, b, c}).rows(), later).to_floats(), abc);
+  EXPECT_NE(model->hidden(NumberedImages({a, b, c}).rows(), later).to_floats(), abc);
 }
 
 // The stream between the layers, of each image.
-std::vector<std::vector<float>> streams(const Model& model, const Images& images,
+std::vector<std::vector<float>> streams(const Model& model, const NumberedImages& images,
                                         const nn::Run& given) {
   std::vector<std::vector<float>> all;
   nn::Observer observer;
@@ -153,7 +127,7 @@ TEST(VitTraining, images_go_past_sublayers_as_often_as_said) {
   const auto model = make_model(Scope(parameters), json);
   std::vector<std::pair<uint32_t, ImageSize>> all;
   for (uint32_t i = 0; i < 400; ++i) all.push_back({i, {8, 8}});
-  const Images images(all);
+  const NumberedImages images(all);
   const auto x = streams(*model, images, {.dropout = {.training = true, .seed = 1}});
   const auto same = [&](size_t layer) {
     int count = 0;
@@ -175,20 +149,8 @@ TEST(VitTraining, images_go_past_sublayers_as_often_as_said) {
 TEST(VitTraining, gradients_with_stochastic_depth_are_the_same_when_layers_are_recomputed) {
   Json json = small();
   json["drop_path_rate"] = 0.5, json["hidden_dropout_prob"] = 0.2;
-  const auto gradients = [&](bool recompute) {
-    nn::Parameters parameters(1);
-    const auto model = make_model(Scope(parameters), json);
-    const Images images({{0, {8, 8}}, {1, {8, 12}}, {2, {8, 8}}});
-    const nn::ImageRows rows = images.rows();
-    const nn::Run run{.dropout = {.training = true, .seed = 1}, .recompute = recompute};
-    const std::vector<int32_t> labels = {0, 2, 1};
-    const Tensor h = model->hidden(rows, run);
-    backward(cross_entropy(model->heads().sequence_classes(h, rows, run), labels, {}).loss);
-    std::vector<std::vector<float>> all;
-    for (auto& p : parameters.all()) all.push_back(p->grad().to_floats());
-    return all;
-  };
-  EXPECT_EQ(gradients(true), gradients(false));
+  const NumberedImages images({{0, {8, 8}}, {1, {8, 12}}, {2, {8, 8}}});
+  EXPECT_EQ(training_gradients(json, images, true), training_gradients(json, images, false));
 }
 
 }  // namespace

@@ -27,8 +27,18 @@ std::set<std::string> kernels_of(const OpCase& c) {
   return names;
 }
 
-// Kernels that no op records, with what calls them: values that must be alike.
 using Values = std::vector<double>;
+
+// What a kernel of an optimizer writes.
+Values written(const std::vector<const std::vector<float>*>& rows,
+               const std::vector<bf16>& shadow) {
+  Values all;
+  for (const auto* row : rows) all.insert(all.end(), row->begin(), row->end());
+  for (const bf16 s : shadow) all.push_back(static_cast<float>(s));
+  return all;
+}
+
+// Kernels that no op records, with what calls them: values that must be alike.
 const std::map<std::string, std::function<Values()>>& others() {
   static std::vector<float> x(300);
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3;
@@ -71,10 +81,7 @@ const std::map<std::string, std::function<Values()>>& others() {
                          .grad_scale = 0.5f,
                          .ema_decay = 0.9f,
                          .decoupled_decay = true});
-         Values all(w.begin(), w.end());
-         for (const auto* more : {&m, &v, &ema}) all.insert(all.end(), more->begin(), more->end());
-         for (const bf16 s : shadow) all.push_back(static_cast<float>(s));
-         return all;
+         return written({&w, &m, &v, &ema}, shadow);
        }},
       {"sgd",
        [] {
@@ -90,10 +97,7 @@ const std::map<std::string, std::function<Values()>>& others() {
                         .weight_decay = 0.2f,
                         .grad_scale = 0.5f,
                         .ema_decay = 0.9f});
-         Values all(w.begin(), w.end());
-         for (const auto* more : {&v, &ema}) all.insert(all.end(), more->begin(), more->end());
-         for (const bf16 s : shadow) all.push_back(static_cast<float>(s));
-         return all;
+         return written({&w, &v, &ema}, shadow);
        }},
   };
   return calls;

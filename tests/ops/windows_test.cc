@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/ops/attention.h"
+#include "tests/base/temporary.h"
 
 namespace heddle {
 namespace {
@@ -78,8 +79,12 @@ TEST(Windows, images_are_padded_below_and_on_the_right) {
 
 TEST(Windows, rows_of_another_number_are_refused) {
   const auto order = windows_of(std::vector<ImageSize>{{2, 3}}, {.side = 2}).order;
-  EXPECT_THROW(reorder(Tensor::zeros({7, 3}, DType::f32), order), Error);
-  EXPECT_THROW(restore(Tensor::zeros({6, 3}, DType::f32), order), Error);
+  expect_error(ErrorKind::shape, {"[7, 3]", "6 rows"}, [&] {
+    reorder(Tensor::zeros({7, 3}, DType::f32), order);
+  });
+  expect_error(ErrorKind::shape, {"[6, 3]", "8 rows"}, [&] {
+    restore(Tensor::zeros({6, 3}, DType::f32), order);
+  });
 }
 
 }  // namespace

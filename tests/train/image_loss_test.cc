@@ -230,7 +230,9 @@ TEST(Imitation, of_a_hidden_state_has_the_gradients_of_its_loss) { expect_imitat
 TEST(Imitation, of_a_state_that_is_not_there_is_refused) {
   Pupil pupil(true);
   const auto& model = pupil.model->need<ImageModel>("test");
-  EXPECT_THROW(Imitation(pupil.parameters, model, {8, 8}, 3, {2}, 1), Error);
+  expect_error(ErrorKind::usage, {"no hidden state 2", "the last one is 1"}, [&] {
+    Imitation(pupil.parameters, model, {8, 8}, 3, {2}, 1);
+  });
 }
 
 }  // namespace

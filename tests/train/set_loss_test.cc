@@ -9,11 +9,12 @@
 
 #include "heddle/base/rng.h"
 #include "heddle/vision/boxes.h"
+#include "tests/base/temporary.h"
 
 namespace heddle::train {
 namespace {
 
-// Two queries, two classes and no object.
+// Logits of two classes and of no object, and a box, for each query.
 ObjectPredictions predictions(std::vector<float> logits, std::vector<float> boxes) {
   const auto rows = std::ssize(boxes) / 4;
   return {Tensor::from(logits, {rows, 3}), Tensor::from(boxes, {rows, 4})};
@@ -34,7 +35,8 @@ TEST(SetLoss, more_objects_than_queries_leave_the_dearest_out) {
   const BatchObjects objects = {{{0, {.1f, .1f, .1f, .1f}}, {0, {.5f, .5f, .2f, .2f}}}};
   const auto matches = match_objects(seen, 1, 1, objects, {});
   EXPECT_EQ(matches[0][0], (std::vector<int64_t>{-1, 0}));
-  EXPECT_TRUE(std::isfinite(set_loss(seen, 1, objects, matches, {}).item()));
+  // The one that is matched costs its class alone: it is where it was seen.
+  EXPECT_NEAR(set_loss(seen, 1, objects, matches, {}).item(), std::log(3.0), 1e-6);
 }
 
 TEST(SetLoss, image_without_objects_costs_classes_alone) {
@@ -53,7 +55,8 @@ TEST(SetLoss, queries_that_see_one_box_overlap_wholly) {
 TEST(SetLoss, label_without_class_is_a_data_error) {
   const auto seen = predictions({0, 0, 0}, {.5f, .5f, .2f, .2f});
   const BatchObjects objects = {{{2, {.5f, .5f, .2f, .2f}}}};
-  EXPECT_THROW(match_objects(seen, 1, 1, objects, {}), Error);
+  expect_error(ErrorKind::data, {"label 2", "2 classes"},
+               [&] { match_objects(seen, 1, 1, objects, {}); });
 }
 
 std::vector<RngKey> keys_of(size_t images) {
@@ -113,8 +116,7 @@ TEST(SetLoss, no_answer_that_is_the_same_for_all_images_is_below_the_floor) {
   const std::vector<int64_t> counts = {7, 3};
   constexpr double kNone = 0.1;
   const double floor = class_loss_floor(counts, 5, 4, kNone);
-  const auto cost = [&](double a,
-                        double b) {  // logits of the classes; that of none is 0
+  const auto cost = [&](double a, double b) {  // logits of the classes; that of none is 0
     const double log_sum = std::log(std::exp(a) + std::exp(b) + 1);
     return (7 * (log_sum - a) + 3 * (log_sum - b) + 10 * kNone * log_sum) / (10 + 10 * kNone);
   };
