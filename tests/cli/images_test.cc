@@ -48,13 +48,7 @@ TEST_F(Images, classifier_learns_and_answers) {
 }
 
 TEST_F(Images, threads_and_stops_change_no_bit) {
-  ASSERT_EQ(train("whole", {"--max-updates", "40", "--threads", "1"}).exit_code, 0);
-  ASSERT_EQ(train("threads", {"--max-updates", "40", "--threads", "3"}).exit_code, 0);
-  EXPECT_EQ(weights("threads"), weights("whole"));
-  ASSERT_EQ(train("stopped", {"--max-updates", "15"}).exit_code, 0);
-  ASSERT_NE(weights("stopped"), weights("whole"));
-  ASSERT_EQ(train("stopped", {"--max-updates", "40"}).exit_code, 0);
-  EXPECT_EQ(weights("stopped"), weights("whole"));
+  expect_same_for_threads_and_stops(train, "whole", 40, 15);
 }
 
 TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
