@@ -79,7 +79,9 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
     EXPECT_LE(box[3].as_double(), height);
   }
   EXPECT_TRUE(fs::exists(path("page.html")));
-  EXPECT_EQ(run_heddle({"detect", path("run"), image, "--threshold", "1"}).out, "");
+  const CliResult none = run_heddle({"detect", path("run"), image, "--threshold", "1"});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_EQ(none.out, "");
 }
 
 TEST_F(Detect, swin_stands_below_a_detector) {
