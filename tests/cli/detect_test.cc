@@ -100,7 +100,9 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
     EXPECT_LE(box[3].as_double(), height);
   }
   EXPECT_TRUE(fs::exists(path("page.html")));
-  EXPECT_EQ(run_heddle({"detect", path("run"), image, "--threshold", "1"}).out, "");
+  const CliResult none = run_heddle({"detect", path("run"), image, "--threshold", "1"});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_EQ(none.out, "");
 }
 
 TEST_F(Detect, swin_stands_below_a_detector) {
@@ -197,27 +199,14 @@ TEST_F(Detect, noised_queries_are_trained_in_the_formats_of_the_machine) {
 }
 
 TEST_F(Detect, threads_and_stops_change_no_bit) {
-  ASSERT_EQ(train("whole", {"--max-updates", "12", "--threads", "1"}).exit_code, 0);
-  ASSERT_EQ(train("threads", {"--max-updates", "12", "--threads", "3"}).exit_code, 0);
-  EXPECT_EQ(weights("threads"), weights("whole"));
-  ASSERT_EQ(train("stopped", {"--max-updates", "7"}).exit_code, 0);
-  ASSERT_NE(weights("stopped"), weights("whole"));
-  ASSERT_EQ(train("stopped", {"--max-updates", "12"}).exit_code, 0);
-  EXPECT_EQ(weights("stopped"), weights("whole"));
+  expect_same_for_threads_and_stops(train, "whole", 12, 7);
 }
 
 TEST_F(Detect, threads_and_stops_change_no_bit_of_what_restores_noise) {
   const auto train_noised = [](const std::string& run, const std::vector<std::string>& more) {
-    const CliResult trained = train(run, with({"--denoising-groups", "2"}, more));
-    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    return train(run, with(more, {"--denoising-groups", "2"}));
   };
-  train_noised("noised", {"--max-updates", "8", "--threads", "1"});
-  train_noised("noised3", {"--max-updates", "8", "--threads", "3"});
-  EXPECT_EQ(weights("noised3"), weights("noised"));
-  train_noised("noised-on", {"--max-updates", "5"});
-  ASSERT_NE(weights("noised-on"), weights("noised"));
-  train_noised("noised-on", {"--max-updates", "8"});
-  EXPECT_EQ(weights("noised-on"), weights("noised"));
+  expect_same_for_threads_and_stops(train_noised, "restored", 8, 5);
 }
 
 TEST_F(Detect, model_goes_on_with_other_classes_at_another_size) {

@@ -61,7 +61,9 @@ TEST_F(ImageTuning, frozen_parts_stay_to_the_bit) {
     EXPECT_EQ(differing(type + "/best", type + "-head/last"), type == "vit" ? of_vit : of_deit);
     const CliResult rest = tune(type, type + "-rest", {"--freeze", "embeddings|layer\\.0"});
     ASSERT_EQ(rest.exit_code, 0) << rest.err;
-    for (const std::string& name : differing(type + "/best", type + "-rest/last")) {
+    const std::vector<std::string> trained = differing(type + "/best", type + "-rest/last");
+    EXPECT_FALSE(trained.empty());
+    for (const std::string& name : trained) {
       EXPECT_EQ(name.find("embeddings"), name.npos) << name;
       EXPECT_EQ(name.find("layer.0."), name.npos) << name;
     }
@@ -148,7 +150,10 @@ TEST_F(ImageTuning, fewer_classes_and_another_size_begin_a_head_of_their_own) {
 TEST_F(ImageTuning, report_shows_images_and_the_worst_mistakes) {
   const std::string page = read_file(path("vit/report.html"));
   EXPECT_LT(page.size(), 1'000'000U);
-  EXPECT_EQ(page.find("http://"), page.find("http://www.w3.org"));
+  const std::string names = "http://www.w3.org/";  // of SVG: nothing is fetched
+  for (size_t at = 0; (at = page.find("http://", at)) != page.npos; ++at) {
+    EXPECT_EQ(page.compare(at, names.size(), names), 0) << page.substr(at, 60);
+  }
   const Json shown = Json::load(path("vit/cache/shown_images.json"));
   ASSERT_EQ(shown.at("augmented").size(), 6U);
   EXPECT_EQ(shown.at("augmented").as_array()[0].at("views").size(), 4U);

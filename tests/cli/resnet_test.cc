@@ -66,15 +66,9 @@ TEST_F(Resnet, learns_and_is_right_by_one_view_and_by_two) {
                  "--views is 3");
 }
 
-TEST_F(Resnet, threads_and_stops_change_no_bit_of_weights_or_statistics) {
-  ASSERT_EQ(train("whole", {"--max-updates", "40", "--threads", "1"}).exit_code, 0);
-  ASSERT_EQ(train("threads", {"--max-updates", "40", "--threads", "3"}).exit_code, 0);
-  EXPECT_EQ(weights("threads"), weights("whole"));
-  ASSERT_EQ(train("stopped", {"--max-updates", "15"}).exit_code, 0);
-  ASSERT_NE(weights("stopped"), weights("whole"));
-  ASSERT_EQ(train("stopped", {"--max-updates", "40"}).exit_code, 0);
-  EXPECT_EQ(weights("stopped"), weights("whole"));
-  EXPECT_EQ(weights("stopped", "best"), weights("whole", "best"));
+TEST_F(Resnet, threads_stops_and_recomputation_change_no_bit_of_weights_or_statistics) {
+  expect_same_for_threads_and_stops(train, "whole", 40, 15);
+  EXPECT_EQ(weights("whole-stopped", "best"), weights("whole", "best"));
   ASSERT_EQ(train("again", {"--max-updates", "40", "--recompute", "true"}).exit_code, 0);
   EXPECT_EQ(weights("again"), weights("whole"));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -48,6 +49,22 @@ class RunFolder : public ::testing::Test {
   /// The model that a run was at last, or at its best.
   static std::string weights(const std::string& run, const std::string& which = "last") {
     return read_file(path(run) + "/" + which + "/model.safetensors");
+  }
+  using Train = std::function<CliResult(const std::string& run, const std::vector<std::string>&)>;
+  /// Runs of so many updates: on one thread RUN, on three RUN-threads, and RUN-stopped, which ends
+  /// early and goes on.
+  static void expect_same_for_threads_and_stops(const Train& train, const std::string& run,
+                                                int updates, int stop) {
+    const auto trained = [&](const std::string& name, int until,
+                             const std::vector<std::string>& more) {
+      const CliResult result = train(name, with({"--max-updates", std::to_string(until)}, more));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      return weights(name);
+    };
+    const std::string whole = trained(run, updates, {"--threads", "1"});
+    EXPECT_EQ(trained(run + "-threads", updates, {"--threads", "3"}), whole);
+    EXPECT_NE(trained(run + "-stopped", stop, {}), whole);
+    EXPECT_EQ(trained(run + "-stopped", updates, {}), whole);
   }
 
  private:
