@@ -1,9 +1,11 @@
-// The cases of losses of boxes.
+// The cases of losses of boxes, and of the sines of points.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/images/boxes.h"
+#include "heddle/ops/images/sines.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
 
@@ -66,6 +68,22 @@ auto plain(const std::vector<float>& against, const F& loss) {
   };
 }
 
+// Waves of a number of a row, longer ones behind shorter ones.
+constexpr int64_t kSineWidth = 6;
+constexpr double kTemperature = 10000;
+
+definition::Doubles plain_sines(const definition::Inputs& in) {
+  definition::Doubles y;
+  for (const float x : in[0]) {
+    for (int64_t pair = 0; pair < kSineWidth / 2; ++pair) {
+      const double wave = std::pow(kTemperature, 2.0 * double(pair) / double(kSineWidth));
+      const double angle = 2 * std::numbers::pi * double(x * kScale) / wave;
+      y.push_back(std::sin(angle)), y.push_back(std::cos(angle));
+    }
+  }
+  return y;
+}
+
 }  // namespace
 
 void add_box_cases(std::vector<OpCase>& all, const OpSizes&) {
@@ -87,6 +105,15 @@ void add_box_cases(std::vector<OpCase>& all, const OpSizes&) {
            [=](const Tensors& x) { return Tensors{generalized_iou_loss(boxes_of(x[0]), against)}; },
        .plain = plain(truths(pairs), giou_loss),
        .has_bf16 = false});
+  all.push_back({.op = "sines",
+                 .variant = "points",
+                 .shapes = {{7, 2}},
+                 .function =
+                     [](const Tensors& x) {
+                       return Tensors{sines(scale(x[0], kScale), kSineWidth, kTemperature)};
+                     },
+                 .plain = plain_sines,
+                 .has_bf16 = false});
 }
 
 }  // namespace heddle

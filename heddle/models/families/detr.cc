@@ -1,7 +1,9 @@
 // DETR: Carion et al. 2020, "End-to-End Object Detection with Transformers": a
 // backbone's map, an encoder over its cells, and a decoder whose queries become
 // classes and boxes.
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "heddle/models/backbone.h"
 #include "heddle/models/families/detr_layers.h"
@@ -10,16 +12,48 @@
 #include "heddle/nn/images/convolution.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/images/sines.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle {
 namespace {
+
+constexpr double kBoxTemperature = 20, kPointTemperature = 10000;  // of sines; as of cells
 
 // 1 / (1 + e^-x), by the tangent.
 Tensor sigmoid(const Tensor& x) {
   return add(scale(activation(Activation::tanh, scale(x, 0.5f)), 0.5f),
              Tensor::full(x.shape(), 0.5f));
 }
+
+// Its inverse, to within the thousandth of either end, as in the code of DN-DETR.
+float logit(float p) {
+  constexpr double kLeast = 1e-3;
+  const double x = std::clamp(static_cast<double>(p), kLeast, 1 - kLeast);
+  return static_cast<float>(std::log(x / (1 - x)));
+}
+
+Tensor sines_of_boxes(std::span<const std::array<float, 4>> boxes, int64_t width) {
+  std::vector<float> numbers;
+  for (const auto& box : boxes) numbers.insert(numbers.end(), box.begin(), box.end());
+  return sines(Tensor::from(numbers, {std::ssize(boxes), 4}), width / 2, kBoxTemperature);
+}
+
+// The heads compute in f32: a pixel of 500 is less than bf16 tells apart.
+Run in_f32(Run run) { return run.compute = DType::f32, run.int8 = false, run; }
+
+struct DetrBoxes {
+  Linear first, second, third;
+
+  // points: [rows, 2], where x and y are counted from; undefined: from the middle of the image.
+  Tensor operator()(const Tensor& h, const Tensor& points, const Run& given) const {
+    const Run run = in_f32(given);
+    const Tensor x = first(cast(h, DType::f32), run, Activation::relu);
+    const Tensor y = third(second(x, run, Activation::relu), run);
+    if (!points.defined()) return sigmoid(y);
+    return sigmoid(y + concat({points, Tensor::zeros(points.shape(), DType::f32)}, 1));
+  }
+};
 
 }  // namespace
 
@@ -54,10 +88,16 @@ class Detr final : public Detector {
   Tensor read(const ImageRows& images, DetrCells& cells, const Run& run) const;
   Tensor encode(const Tensor& x, const std::shared_ptr<const DetrCells>& cells,
                 const Run& run) const;
-  // Of queries: what they begin as, and their positions.
+  // Of queries: what they begin as, their positions, and the sines of their points, if any.
   struct Begun {
-    Tensor states, positions;
+    Tensor states, positions, sines;
   };
+  // Points are x and y as they are before the sigmoid. Of rows of learned queries, image by image:
+  // [rows, 2]; undefined where queries have none.
+  Tensor learned_points(int64_t rows, const Run& run) const;
+  static Tensor noised_points(const NoisedObjects& noised, int64_t layers);
+  Tensor sines_of_points(const DetrQueries& queries, const NoisedObjects* noised,
+                         const Run& run) const;
   Begun begin(const DetrQueries& queries, const NoisedObjects* noised, const Run& run) const;
   Tensor decode(const Begun& begun, const Tensor& memory,
                 const std::shared_ptr<const DetrCells>& cells,
@@ -70,6 +110,8 @@ class Detr final : public Detector {
   Parameter& queries_;
   Parameter* noised_labels_ = nullptr;  // [labels, d_model]
   std::optional<Linear> noised_boxes_;
+  std::optional<nn::FeedForward> points_;  // of the learned queries' positions
+  std::optional<DetrBoxes> boxes_;
   std::vector<DetrEncoderLayer> encoder_;
   std::optional<LayerNorm> encoder_norm_;
   std::vector<DetrDecoderLayer> decoder_;
@@ -97,36 +139,34 @@ Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
       encoder_(
           nn::make_layers(base(s, hub) / "encoder" / "layers", c.encoder_layers,
                           [&](const Scope& at, int64_t i) { return DetrEncoderLayer(at, c, i); })),
-      decoder_(
-          nn::make_layers(base(s, hub) / "decoder" / "layers", c.decoder_layers,
-                          [&](const Scope& at, int64_t i) { return DetrDecoderLayer(at, c, i); })),
+      decoder_(nn::make_layers(base(s, hub) / "decoder" / "layers", c.decoder_layers,
+                               [&](const Scope&, int64_t i) {
+                                 return DetrDecoderLayer(base(s, hub) / "decoder", c, i);
+                               })),
       decoder_norm_(norm_of(base(s, hub) / "decoder" / "layernorm", c)) {
   if (c.position_embedding_type == "learned") {
     learned_.emplace(base(s, hub) / "position_embedding", c.d_model, Init::normal(c.init_std));
   }
   if (c.normalize_before) encoder_norm_.emplace(norm_of(base(s, hub) / "encoder" / "layernorm", c));
+  if (c.conditional_queries) points_.emplace(two_layers(base(s, hub) / "decoder" / "points", c, 2));
   if (hub.head != Head::objects) return;
   add_heads(s, hub.classes());
   if (c.denoising.groups > 0) add_denoising(base(s, hub) / "denoising", hub.classes());
 }
 
-// In f32: a pixel of 500 is less than bf16 tells apart.
 void Detr::add_heads(const Scope& s, int64_t labels) {
   const auto linear = [&](const Scope& at, int64_t out) {
     return Linear(at, {.in = c_.d_model, .out = out, .init = init_of(c_)});
   };
-  const auto exact = [](Run run) { return run.compute = DType::f32, run.int8 = false, run; };
-  heads_.object_classes = [exact, classes = linear(s / "class_labels_classifier", labels + 1)](
+  heads_.object_classes = [classes = linear(s / "class_labels_classifier", labels + 1)](
                               const Tensor& h, const Run& run) {
-    return classes(cast(h, DType::f32), exact(run));
+    return classes(cast(h, DType::f32), in_f32(run));
   };
   const Scope boxes = s / "bbox_predictor" / "layers";
-  heads_.boxes = [exact, first = linear(boxes / 0, c_.d_model),
-                  second = linear(boxes / 1, c_.d_model),
-                  third = linear(boxes / 2, 4)](const Tensor& h, const Run& given) {
-    const Run run = exact(given);
-    const Tensor x = first(cast(h, DType::f32), run, Activation::relu);
-    return sigmoid(third(second(x, run, Activation::relu), run));
+  boxes_.emplace(DetrBoxes{linear(boxes / 0, c_.d_model), linear(boxes / 1, c_.d_model),
+                           linear(boxes / 2, 4)});
+  heads_.boxes = [this](const Tensor& h, const Run& run) {
+    return (*boxes_)(h, learned_points(h.size(0), run), run);
   };
 }
 
@@ -140,10 +180,10 @@ void Detr::add_denoising(const Scope& s, int64_t labels) {
 ObjectPredictions Detr::predict(const ImageRows& images, bool all, const Run& run,
                                 NoisedObjects* noised) const {
   const Tensor h = states(images, all, noised, run);
-  const auto heads = [&](const Tensor& x) {
-    return ObjectPredictions{heads_.object_classes(x, run), heads_.boxes(x, run)};
+  const auto heads = [&](const Tensor& x, const Tensor& points) {
+    return ObjectPredictions{heads_.object_classes(x, run), (*boxes_)(x, points, run)};
   };
-  if (noised == nullptr || noised->labels.empty()) return heads(h);
+  if (noised == nullptr || noised->labels.empty()) return heads(h, learned_points(h.size(0), run));
   const int64_t layers = all ? c_.decoder_layers : 1, rows = h.size(0) / layers;
   const int64_t learned = std::ssize(*images.sizes) * c_.num_queries;
   std::vector<Tensor> own, theirs;
@@ -151,8 +191,8 @@ ObjectPredictions Detr::predict(const ImageRows& images, bool all, const Run& ru
     own.push_back(slice(h, 0, l * rows, learned));
     theirs.push_back(slice(h, 0, l * rows + learned, rows - learned));
   }
-  noised->restored = heads(concat(theirs, 0));
-  return heads(concat(own, 0));
+  noised->restored = heads(concat(theirs, 0), points_ ? noised_points(*noised, layers) : Tensor());
+  return heads(concat(own, 0), learned_points(layers * learned, run));
 }
 
 // Of an image the learned ones, then its noised ones; each group of these sees itself alone.
@@ -184,16 +224,45 @@ DetrQueries Detr::queries(const ImageRows& images, const NoisedObjects* noised) 
 // their labels, at their boxes. The gradients of gathered rows are f32.
 Detr::Begun Detr::begin(const DetrQueries& q, const NoisedObjects* noised, const Run& run) const {
   const Tensor zeros = Tensor::zeros({q.segments.rows(), c_.d_model}, run.compute);
-  if (q.visibility == nullptr) return {zeros, queries_.in(run.compute)};
+  const Tensor points = points_ ? sines_of_points(q, noised, run) : Tensor();
+  if (q.visibility == nullptr) return {zeros, queries_.in(run.compute), points};
   const Run exact{.compute = DType::f32, .dropout = run.dropout};
-  const Tensor at_boxes = (*noised_boxes_)(nn::box_sines(noised->boxes, c_.d_model), exact);
+  const Tensor at_boxes = (*noised_boxes_)(sines_of_boxes(noised->boxes, c_.d_model), exact);
   const Tensor labels = embedding(noised_labels_->in(run.compute), noised->labels, 1, {}, {}, {});
   std::vector<int32_t> at(static_cast<size_t>(q.segments.rows()));  // 0: zeros
   for (size_t i = 0; i < q.noised.size(); ++i) {
     at[static_cast<size_t>(q.noised[i])] = static_cast<int32_t>(i + 1);
   }
   const Tensor all = concat({Tensor::zeros({1, c_.d_model}, run.compute), labels}, 0);
-  return {gather_rows(all, at), cast(concat({queries_.in(DType::f32), at_boxes}, 0), run.compute)};
+  return {gather_rows(all, at), cast(concat({queries_.in(DType::f32), at_boxes}, 0), run.compute),
+          points};
+}
+
+Tensor Detr::learned_points(int64_t rows, const Run& run) const {
+  if (!points_) return {};
+  std::vector<int32_t> ids;
+  for (int64_t r = 0; r < rows; ++r) ids.push_back(static_cast<int32_t>(r % c_.num_queries));
+  return gather_rows((*points_)(queries_.in(DType::f32), nullptr, in_f32(run)), ids);
+}
+
+Tensor Detr::noised_points(const NoisedObjects& noised, int64_t layers) {
+  std::vector<float> points;
+  for (int64_t l = 0; l < layers; ++l) {
+    for (const auto& box : noised.boxes) {
+      points.insert(points.end(), {logit(box[0]), logit(box[1])});
+    }
+  }
+  return Tensor::from(points, {layers * std::ssize(noised.boxes), 2});
+}
+
+// Of each row: y before x, as of the cells. Gathered in f32, as gradients of gathered rows are.
+Tensor Detr::sines_of_points(const DetrQueries& q, const NoisedObjects* noised,
+                             const Run& run) const {
+  std::vector<Tensor> parts = {learned_points(c_.num_queries, run)};
+  if (q.visibility != nullptr) parts.push_back(noised_points(*noised, 1));
+  const Tensor points = sigmoid(concat(parts, 0));
+  const Tensor turned = concat({slice(points, 1, 1, 1), slice(points, 1, 0, 1)}, 1);
+  return cast(gather_rows(sines(turned, c_.d_model / 2, kPointTemperature), q.ids), run.compute);
 }
 
 Tensor Detr::states(const ImageRows& images, bool all, const NoisedObjects* noised,
@@ -234,7 +303,8 @@ Tensor Detr::decode(const Begun& begun, const Tensor& memory,
                     const std::shared_ptr<const DetrQueries>& queries, bool all,
                     const Run& run) const {
   const Tensor& positions = begun.positions;  // gradients of both uses in the order of a plain pass
-  const std::array outside = {memory + cells->positions, memory, positions, positions};
+  std::vector<Tensor> outside = {memory + cells->positions, memory, positions, positions};
+  if (begun.sines.defined()) outside.insert(outside.end(), {begun.sines, memory});
   nn::Residual x(begun.states, c_.normalize_before);
   std::vector<Tensor> seen;
   // What goes on is a tensor of its own: layers that are computed again sum their gradients first.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
@@ -13,6 +14,10 @@ void DetrConfig::check(const std::string& source) const {
   heddle::check(d_model % 4 == 0, ErrorKind::data,
                 "{}: d_model is {}; positions of two coordinates need a multiple of 4", source,
                 d_model);
+  heddle::check(!conditional_queries || position_embedding_type == "sine", ErrorKind::data,
+                "{}: conditional_queries is true and position_embedding_type is {}; the sines of a "
+                "query's point are compared with those of cells",
+                source, position_embedding_type);
   heddle::check(!dilation, ErrorKind::data,
                 "{}: key 'dilation' is true; heddle's convolutions are not dilated", source);
 }
@@ -42,6 +47,7 @@ Json DetrConfig::from_hub(const Json& json, const std::string& source) {
 
 // Releases before 5 take another default beside.
 void DetrConfig::to_hub(Json& json) {
+  if (json.at("conditional_queries") == Json(false)) json.erase("conditional_queries");
   json["use_timm_backbone"] = false;
   for (const char* key : {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient",
                           "giou_loss_coefficient"}) {  // transformers 5 takes integers alone
@@ -55,6 +61,7 @@ DetrAttention::DetrAttention(const Scope& s, const char* name, const DetrConfig&
     : attention(s / name, {.width = c.d_model,
                            .heads = o.heads,
                            .is_cross = o.is_cross,
+                           .has_spatial_scores = o.has_spatial_scores,
                            .dropout = c.attention_dropout,
                            .init = init_of(c),
                            .observed = o.observed}),
@@ -83,36 +90,65 @@ void DetrEncoderLayer::operator()(nn::Residual& x, const DetrCells& cells, const
   mlp(x, cells.rows, run);
 }
 
+nn::FeedForward two_layers(const Scope& s, const DetrConfig& c, int64_t out) {
+  const Scope layers = s / "layers";
+  return {s.prefix(),
+          Linear(layers / 0, {.in = c.d_model, .out = c.d_model, .init = init_of(c)}),
+          Linear(layers / 1, {.in = c.d_model, .out = out, .init = init_of(c)}),
+          {}};
+}
+
 DetrDecoderLayer::DetrDecoderLayer(const Scope& s, const DetrConfig& c, int64_t i)
-    : self(s, "self_attn", c,
+    : self(s / "layers" / i, "self_attn", c,
            {.heads = c.decoder_attention_heads,
             .observed = fmt::format("decoder_attentions.{}", i)}),
-      cross(s, "encoder_attn", c,
+      cross(s / "layers" / i, "encoder_attn", c,
             {.heads = c.decoder_attention_heads,
              .is_cross = true,
+             .has_spatial_scores = c.conditional_queries,
              .observed = fmt::format("cross_attentions.{}", i)}),
-      mlp(s, c, c.decoder_ffn_dim) {}
+      mlp(s / "layers" / i, c, c.decoder_ffn_dim),
+      is_conditional(c.conditional_queries) {
+  if (is_conditional && i > 0) point_scale.emplace(two_layers(s / "point_scale", c, c.d_model));
+}
 
 void DetrDecoderLayer::operator()(nn::Residual& x, const DetrQueries& queries,
                                   const DetrCells& cells, std::span<const Tensor> outside,
                                   const Run& run) const {
-  const auto positioned = [&](const Tensor& y, size_t positions) {
-    return add_positions(y, outside[positions], queries.ids, {});
-  };
   const auto& rows = queries.rows;
   const Tensor y = self.around.enter(x);
+  const Tensor positioned = add_positions(y, outside[3], queries.ids, {});
   self.around.leave(
       x,
-      self.attention({.queries = positioned(y, 3), .values = y},
+      self.attention({.queries = positioned, .values = y},
                      {&queries.segments, &queries.segments, rows}, run, queries.visibility),
       rows, run);
   const Tensor z = cross.around.enter(x);
-  cross.around.leave(
-      x,
-      cross.attention({.queries = positioned(z, 2), .keys = outside[0], .values = outside[1]},
-                      {&queries.segments, &cells.segments, rows}, run),
-      rows, run);
+  cross.around.leave(x,
+                     cross.attention(inputs(y, z, queries, cells, outside, run),
+                                     {&queries.segments, &cells.segments, rows}, run),
+                     rows, run);
   mlp(x, rows, run);
+}
+
+nn::PositionedAttention::Inputs DetrDecoderLayer::inputs(
+    const Tensor& state, const Tensor& state_now, const DetrQueries& queries,
+    const DetrCells& cells, std::span<const Tensor> outside, const Run& run) const {
+  if (point_scale) {
+    return {.queries = state_now,
+            .keys = outside[5],
+            .values = outside[1],
+            .spatial_queries = mul(outside[4], (*point_scale)(state, queries.rows, run)),
+            .spatial_keys = cells.positions};
+  }
+  // In the first layer, whose states say nothing yet, they are as DETR's, and points as they are:
+  // as in the authors' code.
+  nn::PositionedAttention::Inputs in{
+      .queries = add_positions(state_now, outside[2], queries.ids, {}),
+      .keys = outside[0],
+      .values = outside[1]};
+  if (is_conditional) in.spatial_queries = outside[4], in.spatial_keys = cells.positions;
+  return in;
 }
 
 }  // namespace heddle

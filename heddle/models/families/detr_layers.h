@@ -9,7 +9,8 @@
 
 namespace heddle {
 
-/// Hugging Face's keys and defaults, and normalize_before, which is RT-DETR's.
+/// Hugging Face's keys and defaults; normalize_before, which is RT-DETR's; and heddle's own, at
+/// whose defaults a model is what it is without them.
 struct DetrConfig {
   Json backbone_config;  ///< an object with a model_type, or timm's name of it
   int64_t num_channels = 3, num_queries = 100, d_model = 256;
@@ -19,6 +20,7 @@ struct DetrConfig {
   double dropout = 0.1, attention_dropout = 0, activation_dropout = 0;
   double init_std = 0.02, init_xavier_std = 1;
   bool normalize_before = false, auxiliary_loss = false, dilation = false;
+  bool conditional_queries = false;
   SetLossWeights loss;
   DenoisingWeights denoising;
 
@@ -55,6 +57,9 @@ struct DetrConfig {
     v("dilation", dilation, "a map twice as fine by dilated convolutions; only false");
     loss.fields(v);
     denoising.fields(v);
+    v("conditional_queries", conditional_queries,
+      "each query has a point of the image around which it looks, and from which its box is "
+      "counted");
   }
   void check(const std::string& source) const;
   static Json from_hub(const Json& json, const std::string& source);
@@ -87,7 +92,7 @@ struct DetrAttention {
 
   struct Options {
     int64_t heads = 1;
-    bool is_cross = false;
+    bool is_cross = false, has_spatial_scores = false;
     std::string observed = {};
   };
   DetrAttention(const Scope& s, const char* name, const DetrConfig& c, const Options& o);
@@ -104,6 +109,9 @@ struct DetrFeedForward {
     around.leave(x, layers(around.enter(x), rows, run), rows, run);
   }
 };
+
+/// Two layers with ReLU between them: layers.0 and layers.1.
+nn::FeedForward two_layers(const Scope& s, const DetrConfig& c, int64_t out);
 
 /// The cells of the map: rows, and their positions, which queries and keys get.
 struct DetrCells {
@@ -131,14 +139,30 @@ struct DetrQueries {
   std::vector<int32_t> learned = {}, noised = {};          ///< rows, where some are noised
 };
 
+/// Of conditional queries: Meng et al. 2021, "Conditional DETR for Fast Training Convergence"
+/// (arXiv 2108.06152), section 3.3. Cross-attention compares states with states, and the sines of
+/// each query's point, number by number times what two layers make of its state, with the cells'
+/// positions.
 struct DetrDecoderLayer {
   DetrAttention self, cross;
   DetrFeedForward mlp;
+  bool is_conditional = false;
+  /// Of conditional queries, in layers behind the first: [rows, d_model] of states.
+  std::optional<nn::FeedForward> point_scale = {};
 
+  /// s: the decoder's, whose layers share point_scale.
   DetrDecoderLayer(const Scope& s, const DetrConfig& c, int64_t i);
-  /// outside: the encoder's states with their positions, and without; twice the queries' positions
+  /// outside: the encoder's states with their positions, and without; twice the queries' positions;
+  /// of conditional queries the sines of their points, and once more the encoder's states.
   void operator()(nn::Residual& x, const DetrQueries& queries, const DetrCells& cells,
                   std::span<const Tensor> outside, const Run& run) const;
+
+ private:
+  /// What cross-attention reads; state: that of the stream before the layer, state_now: behind
+  /// self-attention.
+  nn::PositionedAttention::Inputs inputs(const Tensor& state, const Tensor& state_now,
+                                         const DetrQueries& queries, const DetrCells& cells,
+                                         std::span<const Tensor> outside, const Run& run) const;
 };
 
 }  // namespace heddle
