@@ -253,6 +253,23 @@ TEST(DetrConfig, conditional_queries_are_told_by_their_tensors_and_key_alone) {
   EXPECT_EQ(more, wanted);
 }
 
+TEST(DetrConfig, sigmoids_have_a_logit_a_label_and_are_rare_at_the_start) {
+  Json json = small();
+  EXPECT_EQ(read_model_config(json, "a")->json().find("class_loss"), nullptr);
+  json["class_loss"] = "mal";
+  EXPECT_EQ(read_model_config(json, "a")->json().get_string("class_loss"), "mal");
+  nn::Parameters parameters(1);
+  const auto model = make_model(nn::Scope(parameters), json);
+  EXPECT_TRUE(model->need<Detector>("model").detector().loss.has_sigmoids());
+  const NoGrad off;
+  const Tensor logits = model->heads().object_classes(Tensor::zeros({2, 16}, DType::f32), {});
+  EXPECT_EQ(logits.shape(), Shape({2, 3}));
+  for (const float x : logits.to_floats()) EXPECT_NEAR(1 / (1 + std::exp(-double{x})), 0.01, 1e-6);
+  json["class_loss"] = "focal";
+  expect_error(ErrorKind::data, {"a/config.json", "class_loss", "focal", "mal"},
+               [&] { read_model_config(json, "a/config.json"); });
+}
+
 TEST(DetrConfig, points_without_sines_of_cells_are_refused) {
   Json json = small(true);
   json["position_embedding_type"] = "learned";

@@ -10,7 +10,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/infer/answers.h"
 #include "heddle/models/detector.h"
-#include "heddle/ops/reduce.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/vision/boxes.h"
 
@@ -178,15 +177,13 @@ void ImageSubject::note_objects() {
   nn::Run run;
   run.use(precision_);
   const ObjectPredictions seen = detector->predict(batch_.rows(), false, run);
-  const std::vector<float> p = softmax(seen.logits).to_floats(), boxes = seen.boxes.to_floats();
-  const auto classes = static_cast<size_t>(seen.logits.size(1));
+  const std::vector<float> boxes = seen.boxes.to_floats();
   for (size_t q = 0; q < boxes.size() / 4; ++q) {
-    const auto row = p.begin() + static_cast<std::ptrdiff_t>(q * classes);
-    const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(classes) - 1);
+    const SeenClass likeliest = likeliest_class(seen, static_cast<int64_t>(q));
     const float* const b = boxes.data() + 4 * q;
     const Box box = Box::of_center(b[0], b[1], b[2], b[3]);
-    objects_.push_back({reader_.model().labels()[static_cast<size_t>(best - row)],
-                        *best,
+    objects_.push_back({reader_.model().labels()[static_cast<size_t>(likeliest.label)],
+                        likeliest.probability,
                         {box.x0, box.y0, box.x1, box.y1}});
   }
 }

@@ -18,6 +18,9 @@
 namespace heddle {
 namespace {
 
+// At the start a sigmoid says .01 of each class: most queries see nothing. Source: Lin et al. 2017,
+// "Focal Loss for Dense Object Detection", section 4.1.
+constexpr double kRareClass = -4.59511985013459;                   // log(.01 / .99)
 constexpr double kBoxTemperature = 20, kPointTemperature = 10000;  // of sines; as of cells
 
 // 1 / (1 + e^-x), by the tangent.
@@ -155,12 +158,15 @@ Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
 }
 
 void Detr::add_heads(const Scope& s, int64_t labels) {
-  const auto linear = [&](const Scope& at, int64_t out) {
-    return Linear(at, {.in = c_.d_model, .out = out, .init = init_of(c_)});
+  const auto linear = [&](const Scope& at, int64_t out, const Init& bias = Init::zeros()) {
+    return Linear(at, {.in = c_.d_model, .out = out, .init = init_of(c_), .bias_init = bias});
   };
-  heads_.object_classes = [classes = linear(s / "class_labels_classifier", labels + 1)](
+  const bool has_sigmoids = c_.loss.has_sigmoids();
+  const int64_t classes = labels + (has_sigmoids ? 0 : 1);
+  const Init bias = has_sigmoids ? Init::constant(kRareClass) : Init::zeros();
+  heads_.object_classes = [layer = linear(s / "class_labels_classifier", classes, bias)](
                               const Tensor& h, const Run& run) {
-    return classes(cast(h, DType::f32), in_f32(run));
+    return layer(cast(h, DType::f32), in_f32(run));
   };
   const Scope boxes = s / "bbox_predictor" / "layers";
   boxes_.emplace(DetrBoxes{linear(boxes / 0, c_.d_model), linear(boxes / 1, c_.d_model),
@@ -181,7 +187,8 @@ ObjectPredictions Detr::predict(const ImageRows& images, bool all, const Run& ru
                                 NoisedObjects* noised) const {
   const Tensor h = states(images, all, noised, run);
   const auto heads = [&](const Tensor& x, const Tensor& points) {
-    return ObjectPredictions{heads_.object_classes(x, run), (*boxes_)(x, points, run)};
+    return ObjectPredictions{heads_.object_classes(x, run), (*boxes_)(x, points, run),
+                             c_.loss.has_sigmoids()};
   };
   if (noised == nullptr || noised->labels.empty()) return heads(h, learned_points(h.size(0), run));
   const int64_t layers = all ? c_.decoder_layers : 1, rows = h.size(0) / layers;

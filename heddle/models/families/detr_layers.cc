@@ -48,6 +48,7 @@ Json DetrConfig::from_hub(const Json& json, const std::string& source) {
 // Releases before 5 take another default beside.
 void DetrConfig::to_hub(Json& json) {
   if (json.at("conditional_queries") == Json(false)) json.erase("conditional_queries");
+  if (json.at("class_loss") == Json("cross_entropy")) json.erase("class_loss");
   json["use_timm_backbone"] = false;
   for (const char* key : {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient",
                           "giou_loss_coefficient"}) {  // transformers 5 takes integers alone

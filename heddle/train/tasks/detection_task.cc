@@ -2,6 +2,7 @@
 // judged by.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
@@ -292,12 +293,13 @@ class DetectionTask final : public ModelTask {
           100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
           field_name("num_queries"), counts.most + counts.most / 2);
     }
+    if (facts().loss.has_sigmoids()) return;  // their loss depends on boxes
     floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
                               facts().loss.eos_coefficient);
     log_info(
         "a model that does not look at its images has a class loss of "
         "{:.4f} or more",
-        floor_);
+        *floor_);
   }
 
   TrainedImage augmented(uint64_t epoch, int64_t sample) const {
@@ -381,13 +383,10 @@ class DetectionTask final : public ModelTask {
   void examine(const SetLossSums& s, uint64_t update) const {
     const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
     log_info(
-        "class loss {:.4f} (that of a blind model {:.4f}), distance "
-        "{:.4f}, 1 - GIoU {:.4f}; of "
-        "matched queries {:.1f} % see another class or none; two queries "
-        "share {:.0f} % of their "
-        "boxes",
-        s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
-        100 * overlap);
+        "class loss {:.4f}{}, distance {:.4f}, 1 - GIoU {:.4f}; of matched queries {:.1f} % see "
+        "another class or none; two queries share {:.0f} % of their boxes",
+        s.class_loss(), floor_ ? fmt::format(" (that of a blind model {:.4f})", *floor_) : "",
+        s.distance_loss(), s.giou_loss(), 100 * s.class_error(), 100 * overlap);
     if (overlap <= 0.8 || facts().queries < 2) return;
     if (update <= static_cast<uint64_t>(config_.warmup_updates)) return;
     const Json fields = to_json(config_.stack.fields());
@@ -401,7 +400,7 @@ class DetectionTask final : public ModelTask {
 
   ObjectSplit images_;
   ImageProcessor processor_;
-  double floor_ = 0;
+  std::optional<double> floor_;  // of the class loss
 };
 
 template std::unique_ptr<TaskFields> new_fields<DetectionTask>();
