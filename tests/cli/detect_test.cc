@@ -216,7 +216,8 @@ TEST_F(Detect, additions_are_trained_together_and_read_back) {
   const CliResult found =
       run_heddle({"detect", path("additions"), image, "--json", "--threshold", "0"});
   ASSERT_EQ(found.exit_code, 0) << found.err;
-  for (const Json& one : Json::parse(found.out).at("objects").as_array()) {
+  const Json line = Json::parse(found.out);
+  for (const Json& one : line.at("objects").as_array()) {
     EXPECT_GT(one.get_double("score"), 0);
     EXPECT_LT(one.get_double("score"), 1);
   }

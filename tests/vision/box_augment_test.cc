@@ -238,7 +238,8 @@ TEST(BoxAugment, what_a_copied_box_shows_of_others_comes_along) {
   EXPECT_EQ(result.boxes[1].box, moved(Box::of_corner(10, 10, 6, 5), result.boxes[0].box.x0 - 6,
                                        result.boxes[0].box.y0 - 5));
   for (const LabelledBox& one : result.boxes) {
-    if (one.label == 5) EXPECT_EQ(one.box.width(), 20);  // only where it is copied itself
+    if (one.label != 5) continue;
+    EXPECT_EQ(one.box.width(), 20);  // only where it is copied itself
   }
 }
 
