@@ -213,6 +213,9 @@ TEST_F(Detect, additions_are_trained_together_and_read_back) {
   const std::string image = std::string(kFixtures) + "/images/rgb.png";
   const CliResult looked = run_heddle({"attention", path("additions"), image, "--json"});
   ASSERT_EQ(looked.exit_code, 0) << looked.err;
+  const CliResult explained = run_heddle({"explain", path("additions"), image, "--head", "1"});
+  ASSERT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("cross layer 1, head 1"), explained.out.npos) << explained.out;
   const CliResult found =
       run_heddle({"detect", path("additions"), image, "--json", "--threshold", "0"});
   ASSERT_EQ(found.exit_code, 0) << found.err;
