@@ -1,4 +1,4 @@
-// Softmax over the classes of each query, of which no object is dropped; boxes in pixels.
+// The likeliest class of each query; boxes in pixels.
 #include "heddle/infer/detect.h"
 
 #include <algorithm>
@@ -7,17 +7,6 @@
 
 namespace heddle {
 namespace {
-
-// The likeliest class of a row but its last, with its probability.
-ScoredBox likeliest(const float* logits, int64_t classes) {
-  const auto best = std::max_element(logits, logits + classes - 1);
-  const auto most = static_cast<double>(*std::max_element(logits, logits + classes));
-  double sum = 0;
-  for (int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - most);
-  return {.box = {},
-          .label = static_cast<int32_t>(best - logits),
-          .score = std::exp(static_cast<double>(*best) - most) / sum};
-}
 
 Box in_pixels(const float* box, ImageSize size) {
   const auto width = static_cast<double>(size.width), height = static_cast<double>(size.height);
@@ -44,11 +33,13 @@ std::vector<ScoredBox> query_boxes(const ObjectPredictions& seen, int64_t querie
                                    std::span<const ImageSize> sizes, const std::string& source) {
   check(seen.logits.size(0) == queries * std::ssize(sizes), ErrorKind::shape,
         "{} images of {} queries; logits are {}", sizes.size(), queries, seen.logits.shape());
-  const int64_t classes = seen.logits.size(1);
   std::vector<ScoredBox> all;
   for (int64_t r = 0; r < seen.logits.size(0); ++r) {
-    ScoredBox one = likeliest(seen.logits.data<float>() + r * classes, classes);
-    one.box = in_pixels(seen.boxes.data<float>() + r * 4, sizes[static_cast<size_t>(r / queries)]);
+    const SeenClass likeliest = likeliest_class(seen, r);
+    const ImageSize size = sizes[static_cast<size_t>(r / queries)];
+    const ScoredBox one{.box = in_pixels(seen.boxes.data<float>() + r * 4, size),
+                        .label = likeliest.label,
+                        .score = likeliest.probability};
     check(std::isfinite(one.score) && std::isfinite(one.box.area()), ErrorKind::data,
           "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
           source);

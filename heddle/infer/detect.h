@@ -16,7 +16,7 @@ void check_sees_all(const ImageProcessor& processor, const std::string& source);
 /// load_image_reader() of a detector. Errors: data for another model; those of check_sees_all().
 ImageReader load_detector(const std::string& path);
 
-/// What each query of each image sees, by its likeliest class that is an object, in the order of
+/// What each query of each image sees, by likeliest_class(), in the order of
 /// `seen`. sizes: of the images, in whose pixels boxes are; boxes are not clipped.
 /// returns: [images * queries]    Errors: data, naming `source`, for numbers that are not finite.
 std::vector<ScoredBox> query_boxes(const ObjectPredictions& seen, int64_t queries,

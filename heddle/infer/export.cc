@@ -126,6 +126,8 @@ constexpr auto kTheirValues = std::to_array<TheirValues>({
     {"resnet", "layer_type", "basic bottleneck"},
     {"resnet", "attention_stages", "[]"},
     {"detr", "normalize_before", "false"},
+    {"detr", "conditional_queries", "false"},
+    {"detr", "class_loss", "cross_entropy"},
 });
 
 // "stem cifar, norm group": settings of heddle's own in a config, and in that of its backbone.

@@ -187,7 +187,7 @@ struct Seen {
   nn::AttentionSteps steps;
   HeadNumbers head;
   float scale = 0;
-  int64_t key_head = 0;  // that serves the head
+  int64_t key_head = 0, key_heads = 1;  // that serves the head, out of so many
   std::optional<ByDistance> distance = {};
   bool is_there = false;
 };
@@ -286,7 +286,7 @@ Seen see(const AskedCall& asked) {
       h.q = matrix_of(in->x.content, head * width, width);
       h.k = matrix_of(in->x.k, head * width, width);
       seen.distance = by_distance(*in, head, width);
-      seen.key_head = head;
+      seen.key_head = head, seen.key_heads = call.heads();
       seen.scale = in->options->scale;
       return;
     }
@@ -298,7 +298,7 @@ Seen see(const AskedCall& asked) {
           asked.path);
     const int64_t width = in.q.size(1) / call.heads();
     h.q = chosen_row(matrix_of_rows(in.q, queries, head * width, width), asked.query);
-    seen.key_head = in.options->key_head(head);
+    seen.key_head = in.options->key_head(head), seen.key_heads = in.options->heads_of_keys();
     h.k = matrix_of_rows(in.k, keys, seen.key_head * width, width);
     seen.scale = in.options->scale;
     if (in.options->bias.table.defined()) {
@@ -313,7 +313,7 @@ Seen see(const AskedCall& asked) {
   };
   asked.pass(observer);
   check(seen.is_there, ErrorKind::internal, "explain: no pass computed {}", asked.call);
-  const int64_t width = seen.head.k.cols;
+  const int64_t width = seen.steps.v.size(1) / seen.key_heads;  // keys may be wider
   seen.head.v = matrix_of_rows(seen.steps.v, keys, seen.key_head * width, width);
   if (asked.query >= 0) queries = {queries.first + asked.query, 1};
   for (Tensor* x : {&seen.steps.x, &seen.steps.heads, &seen.steps.output}) {

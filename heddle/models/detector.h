@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "heddle/models/image_model.h"
@@ -11,19 +12,27 @@ namespace heddle {
 /// How the queries of a detector are matched with the objects of an image, and what a query that is
 /// wrong costs. Source: Carion et al. 2020, section 3.1.
 struct SetLossWeights {
+  std::string class_loss = "cross_entropy";                     ///< or mal, see matchability_loss()
   double class_cost = 1, bbox_cost = 5, giou_cost = 2;          ///< of the matching
   double bbox_loss_coefficient = 5, giou_loss_coefficient = 2;  ///< of the loss
   double eos_coefficient = 0.1;  ///< weight of a query whose class is no object
 
+  /// Whether classes are told each by itself, no object by none of them.
+  bool has_sigmoids() const { return class_loss == "mal"; }
   template <class V>
   void fields(V& v) {
+    v("class_loss", class_loss,
+      "cross_entropy: over the classes and no object; mal: each class by itself, the more the "
+      "better the box lies (matchability-aware)",
+      one_of({"cross_entropy", "mal"}));
     v("class_cost", class_cost, "of a class in the matching", at_least(0));
     v("bbox_cost", bbox_cost, "of the distance of a box in the matching", at_least(0));
     v("giou_cost", giou_cost, "of the generalized IoU in the matching", at_least(0));
     v("bbox_loss_coefficient", bbox_loss_coefficient, "of the distance in the loss", at_least(0));
     v("giou_loss_coefficient", giou_loss_coefficient, "of the generalized IoU in the loss",
       at_least(0));
-    v("eos_coefficient", eos_coefficient, "weight of a query that is to see no object", above(0));
+    v("eos_coefficient", eos_coefficient,
+      "weight of a query that is to see no object, in cross entropy", above(0));
   }
 };
 
@@ -54,12 +63,23 @@ struct DetectorFacts {
 
 /// What some layers of the decoder see, layer after layer, of each the queries of each image.
 struct ObjectPredictions {
-  /// [layers * images * queries, labels + 1] f32; the last class is no object.
+  /// [layers * images * queries, labels + 1] f32, of a softmax whose last class is no object; or,
+  /// where each label has a sigmoid, [.., labels].
   Tensor logits;
   /// [layers * images * queries, 4] f32: centre x and y, width and height, as shares of the
   /// image's.
   Tensor boxes;
+  bool has_sigmoids = false;
+
+  int64_t labels() const { return logits.size(1) - (has_sigmoids ? 0 : 1); }
 };
+
+/// The likeliest class of a query that is an object, and its probability; between equals the first.
+struct SeenClass {
+  int32_t label = 0;
+  double probability = 0;  ///< not finite if the logits are not
+};
+SeenClass likeliest_class(const ObjectPredictions& seen, int64_t row);
 
 /// Objects of a batch with noise.
 struct NoisedObjects {

@@ -68,8 +68,8 @@ struct Heads {
   /// The two whose mean sequence_classes is, of a model that learns from a teacher too: what the
   /// labels teach, and what the teacher does. [sequences, labels]
   OfInput own_classes = {}, distilled_classes = {};
-  /// Of a detector, by the states of its queries: logits of classes, the last of which is no
-  /// object, [n, labels + 1], and boxes, [n, 4], see ObjectPredictions.
+  /// Of a detector, by the states of its queries: logits of classes and boxes, see
+  /// ObjectPredictions.
   OfRows object_classes = {}, boxes = {};
 
   /// Logits of tokens for rows of h: [n, vocab]. Errors: internal if there is no `output`.

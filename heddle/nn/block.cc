@@ -22,6 +22,12 @@ void Residual::leave(const Tensor& sub, const DropoutSpec& spec, const LayerNorm
   }
 }
 
+void Residual::leave(const Tensor& sub, const DropoutSpec& spec, const DropoutSpec& past,
+                     const LayerNorm& norm) {
+  if (past.p <= 0) return leave(sub, spec, norm);
+  leave(dropout(sub, spec), past, norm);
+}
+
 Tensor Residual::value() {
   if (pending_.defined()) {
     x_ = dropout_add(x_, pending_, spec_);

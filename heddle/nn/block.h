@@ -19,6 +19,9 @@ class Residual {
   Tensor enter(const LayerNorm& norm);
   /// Takes the sublayer's output: x + dropout(sub), and its norm if post.
   void leave(const Tensor& sub, const DropoutSpec& spec, const LayerNorm& norm);
+  /// The same where some samples go past the sublayer; past: see Run::drop_path().
+  void leave(const Tensor& sub, const DropoutSpec& spec, const DropoutSpec& past,
+             const LayerNorm& norm);
   /// The stream with nothing put off: [rows, width].
   Tensor value();
   /// A layer whose inside is not kept, see heddle::recompute(). `outside`: what else it reads that
@@ -57,9 +60,7 @@ struct Block {
   void operator()(Residual& x, const TokenRows& tokens, const Ask& ask, const Run& run) const {
     const std::shared_ptr<const RowIds>& rows = tokens.rows;
     const auto leave = [&](const Tensor& sub, const std::string& site, const LayerNorm& norm) {
-      const DropoutSpec spec = run.dropout(dropout, site, rows);
-      if (drop_path == 0) return x.leave(sub, spec, norm);
-      x.leave(heddle::dropout(sub, spec), run.drop_path(drop_path, site, rows), norm);
+      x.leave(sub, run.dropout(dropout, site, rows), run.drop_path(drop_path, site, rows), norm);
     };
     leave(attention(x.enter(attention_norm), tokens, run), attention_site, attention_norm);
     if (cross) leave(ask(x.enter(*cross_norm)), cross_site, *cross_norm);

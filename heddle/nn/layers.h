@@ -15,7 +15,7 @@ class Linear {
     int64_t in = 0;
     int64_t out = 0;
     bool bias = true;
-    Init init = Init::xavier_uniform();
+    Init init = Init::xavier_uniform(), bias_init = Init::zeros();
     Layout layout = Layout::as_is;  ///< transposed: the checkpoint holds [in, out], as GPT-2's does
   };
   Linear(const Scope& s, const Options& o);

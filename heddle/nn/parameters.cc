@@ -257,6 +257,7 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
         switch (init.kind) {
           case Init::Kind::zeros: break;
           case Init::Kind::ones: four.fill(1); break;
+          case Init::Kind::constant: four.fill(static_cast<float>(init.value)); break;
           case Init::Kind::normal: {
             const auto x = normal_pair(w[0], w[1]), y = normal_pair(w[2], w[3]);
             const auto std = static_cast<float>(init.std);

@@ -21,13 +21,15 @@ namespace nn {
 
 /// How a parameter begins.
 struct Init {
-  enum class Kind { zeros, ones, normal, xavier_uniform } kind = Kind::zeros;
+  enum class Kind { zeros, ones, constant, normal, xavier_uniform } kind = Kind::zeros;
+  double value = 0;       ///< of constant
   double std = 0;         ///< of normal
   double gain = 1;        ///< of xavier_uniform
   int64_t zero_row = -1;  ///< this row begins (and counts) as zero: the padding token
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }
+  static Init constant(double value) { return {.kind = Kind::constant, .value = value}; }
   static Init normal(double std, int64_t zero_row = -1) {
     return {.kind = Kind::normal, .std = std, .zero_row = zero_row};
   }

@@ -5,14 +5,19 @@
 
 namespace heddle::nn {
 
-/// Multi-head attention of three inputs of one width. Names: q_proj, k_proj, v_proj, out_proj.
-/// Source: Carion et al. 2020, "End-to-End Object Detection with Transformers", appendix A.4.
+/// Multi-head attention of three inputs of one width. Names: q_proj, k_proj, v_proj, out_proj, and,
+/// of spatial scores, spatial_q_proj and spatial_k_proj.
+/// Source: Carion et al. 2020, "End-to-End Object Detection with Transformers", appendix A.4; Meng
+/// et al. 2021, "Conditional DETR for Fast Training Convergence", section 3.3.
 class PositionedAttention {
  public:
   struct Options {
     int64_t width = 0, heads = 1;
     bool is_cross = false;  ///< keys come from elsewhere than queries
-    double dropout = 0;     ///< of the weights
+    /// A score is that of states plus that of positions, without products of one with the other; of
+    /// cross-attention alone.
+    bool has_spatial_scores = false;
+    double dropout = 0;  ///< of the weights
     Init init = Init::xavier_uniform();
     std::string observed = {};  ///< the name that an observer is given: "cross_attentions.0"
   };
@@ -22,6 +27,8 @@ class PositionedAttention {
     Tensor queries;    ///< [rows, width], with their positions
     Tensor keys = {};  ///< [key rows, width], with theirs; undefined where they are the queries
     Tensor values;     ///< [key rows, width], without
+    /// Of spatial scores: [rows, width], where each query looks, and [key rows, width].
+    Tensor spatial_queries = {}, spatial_keys = {};
   };
   /// Who asks whom, see CrossAttention::Sides.
   using Sides = CrossAttention::Sides;
@@ -34,6 +41,7 @@ class PositionedAttention {
   Options options_;
   Linear q_;                 // and keys behind them, where they have one input
   std::optional<Linear> k_;  // of cross-attention
+  std::optional<Linear> spatial_q_, spatial_k_;
   Linear v_, out_;
 };
 

@@ -107,6 +107,38 @@ void put(const BoxedImage& part, int64_t top, int64_t left, BoxedImage& whole) {
   }
 }
 
+// The whole pixels that a box touches.
+PixelBox around(const Box& box, ImageSize image) {
+  const auto left = static_cast<int64_t>(std::floor(std::max(0.0, box.x0))),
+             top = static_cast<int64_t>(std::floor(std::max(0.0, box.y0)));
+  const int64_t right = std::min(image.width, static_cast<int64_t>(std::ceil(box.x1))),
+                bottom = std::min(image.height, static_cast<int64_t>(std::ceil(box.y1)));
+  return {.top = top, .left = left, .height = bottom - top, .width = right - left};
+}
+
+struct Corner {
+  int64_t top = 0, left = 0;
+};
+
+// Where a part hides little of what is there, if some tries find such a position.
+std::optional<Corner> draw_room(const BoxedImage& whole, ImageSize part, RngStream& random) {
+  constexpr int kTries = 8;
+  constexpr double kMostHidden = 0.25;
+  if (part.height > whole.image.height || part.width > whole.image.width) return std::nullopt;
+  for (int i = 0; i < kTries; ++i) {
+    const int64_t top = some_below(whole.image.height - part.height + 1, random),
+                  left = some_below(whole.image.width - part.width + 1, random);
+    const Box there =
+        Box::of_corner(static_cast<double>(left), static_cast<double>(top),
+                       static_cast<double>(part.width), static_cast<double>(part.height));
+    const bool has_room = std::ranges::all_of(whole.boxes, [&](const LabelledBox& one) {
+      return intersection(one.box, there).area() <= kMostHidden * one.box.area();
+    });
+    if (has_room) return Corner{top, left};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void BoxAugmentation::check(const std::string& source) const {
@@ -168,6 +200,33 @@ BoxedImage augment_mosaic(std::span<const BoxedImage> four, const BoxAugmentatio
   }
   turn_and_color(whole, how, draw);
   return whole;
+}
+
+std::vector<CopiedImage> draw_copied(const BoxAugmentation& how, int64_t images,
+                                     const AugmentDraw& draw) {
+  RngStream random = draw.stream("augment/boxes/copied");
+  std::vector<CopiedImage> copied;
+  for (int64_t i = 1; i < how.dense_targets; ++i) {
+    const int64_t image = some_below(images, random);
+    const uint64_t high = random.next(), low = random.next();  // each in a way of its own
+    copied.push_back({image, {high << 32 | low, draw.epoch, draw.sample}});
+  }
+  return copied;
+}
+
+void copy_objects(BoxedImage& one, std::span<const BoxedImage> others, const BoxAugmentation& how,
+                  int64_t most, const AugmentDraw& draw) {
+  RngStream random = draw.stream("augment/boxes/copies");
+  for (const BoxedImage& other : others) {
+    for (const LabelledBox& object : other.boxes) {
+      if (object.is_crowd) continue;
+      const PixelBox pixels = around(object.box, other.image.size());
+      const ImageSize size{pixels.height, pixels.width};
+      const BoxedImage part = cut_out(other, {pixels, size}, how.min_visible);
+      if (std::ssize(one.boxes) + std::ssize(part.boxes) > most) continue;
+      if (const auto room = draw_room(one, size, random)) put(part, room->top, room->left, one);
+    }
+  }
 }
 
 }  // namespace heddle

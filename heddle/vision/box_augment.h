@@ -17,7 +17,8 @@ struct BoxedImage {
   std::vector<LabelledBox> boxes;  ///< in its pixels
 };
 
-/// What is done to an image with boxes, in this order but for the mosaic, which is its beginning.
+/// What is done to an image with boxes, in this order but for the mosaic, which is its beginning,
+/// and copies of other images' objects, which are its end.
 struct BoxAugmentation {
   double mosaic = 0;
   double scale_low = 1, scale_high = 1;
@@ -25,6 +26,7 @@ struct BoxAugmentation {
   double min_visible = 0.3;
   std::string turns = "none";
   double box_color_jitter = 0;
+  int64_t dense_targets = 1;
 
   template <class V>
   void fields(V& v) {
@@ -46,6 +48,10 @@ struct BoxAugmentation {
       one_of({"none", "columns", "both", "all"}));
     v("box_color_jitter", box_color_jitter,
       "brightness, contrast and saturation change by a factor of up to 1 +- this", at_least(0));
+    v("dense_targets", dense_targets,
+      "images whose objects one image gets, its own among them: copies of the others' stand where "
+      "there is room, no more objects in all than queries; 1: its own alone",
+      between(1, 16));
   }
 
   /// Errors: usage, naming `source`, for a scale_low above scale_high.
@@ -67,6 +73,23 @@ std::optional<std::array<int64_t, 3>> draw_mosaic(const BoxAugmentation& how, in
 /// Bochkovskiy et al. 2020, "YOLOv4".
 BoxedImage augment_mosaic(std::span<const BoxedImage> four, const BoxAugmentation& how,
                           ImageSize target, const AugmentDraw& draw);
+
+/// Another image whose objects are to be copied, and what it is augmented by.
+struct CopiedImage {
+  int64_t image = 0;
+  AugmentDraw draw;
+};
+/// dense_targets - 1 of so many images.
+std::vector<CopiedImage> draw_copied(const BoxAugmentation& how, int64_t images,
+                                     const AugmentDraw& draw);
+
+/// Copies the objects of other images into one, the pixels of their boxes with them, each to any
+/// position where it hides no more than a quarter of an object that is there; those for which some
+/// tries find none, and those beyond `most` objects in all, are left out. Other objects that a box
+/// shows min_visible of come along. One-to-one matching gets more pairs of an image so: Huang et
+/// al. 2024, "DEIM", section 3.2 (who blend images); Dwibedi et al. 2017, "Cut, Paste and Learn".
+void copy_objects(BoxedImage& one, std::span<const BoxedImage> others, const BoxAugmentation& how,
+                  int64_t most, const AugmentDraw& draw);
 
 /// One of the eight positions of a square: 1 mirrors left and right, 2 top and bottom, 4 then makes
 /// rows of columns; 0 to 7.

@@ -198,6 +198,45 @@ TEST_F(Detect, noised_queries_are_trained_in_the_formats_of_the_machine) {
   }
 }
 
+TEST_F(Detect, additions_are_trained_together_and_read_back) {
+  const std::vector<std::string> additions = {
+      "--conditional-queries", "true", "--class-loss",  "mal", "--dense-targets", "3",
+      "--denoising-groups",    "2",    "--max-updates", "6"};
+  const auto with = [&](const std::string& flag, const std::string& value) {
+    std::vector<std::string> words = additions;
+    words.insert(words.end(), {flag, value});
+    return words;
+  };
+  const CliResult trained = train("additions", with("--threads", "1"));
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(trained.err.find("does not look at its images"), trained.err.npos) << trained.err;
+  ASSERT_EQ(train("additions3", with("--threads", "3")).exit_code, 0);
+  EXPECT_EQ(weights("additions3"), weights("additions"));
+  const Json config = Json::load(path("additions/last/config.json"));
+  EXPECT_EQ(config.get_string("class_loss"), "mal");
+  EXPECT_TRUE(config.at("conditional_queries").as_bool());
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult looked = run_heddle({"attention", path("additions"), image, "--json"});
+  ASSERT_EQ(looked.exit_code, 0) << looked.err;
+  const CliResult explained = run_heddle({"explain", path("additions"), image, "--head", "1"});
+  ASSERT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("cross layer 1, head 1"), explained.out.npos) << explained.out;
+  const CliResult found =
+      run_heddle({"detect", path("additions"), image, "--json", "--threshold", "0"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const Json line = Json::parse(found.out);
+  for (const Json& one : line.at("objects").as_array()) {
+    EXPECT_GT(one.get_double("score"), 0);
+    EXPECT_LT(one.get_double("score"), 1);
+  }
+  const CliResult exported =
+      run_heddle({"export", path("additions"), "--out", path("additions-exported")});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const std::string said = exported.out + exported.err;
+  EXPECT_NE(said.find("conditional_queries true"), said.npos) << said;
+  EXPECT_NE(said.find("class_loss mal"), said.npos) << said;
+}
+
 TEST_F(Detect, threads_and_stops_change_no_bit) {
   expect_same_for_threads_and_stops(train, "whole", 12, 7);
 }

@@ -66,7 +66,7 @@ TEST_F(Images, batch_is_mixed_alike_in_any_number_of_parts) {
   EXPECT_NEAR(norm("parted", "3"), whole, 1e-4 * whole);
 }
 
-TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
+TEST_F(Images, model_goes_on_at_another_size) {
   ASSERT_EQ(train("small", {"--max-updates", "20"}).exit_code, 0);
   const CliResult tuned = run_heddle(
       {"train", "--task", "image_classification", "--from", path("small"), "--data", path("data"),

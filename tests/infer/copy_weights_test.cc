@@ -19,7 +19,7 @@ class PositionsOfAnotherSize : public ::testing::TestWithParam<Case> {
   static std::vector<float> logits(const LoadedModel& model, const Pixels& pixels) {
     Images images;
     for (int64_t i = 0; i < pixels.count; ++i) images.add(pixels, i);
-    return Outputs(*model.model->as<ImageModel>(), images).values.at("logits");
+    return outputs(*model.model, images).at("logits");
   }
 };
 

@@ -1,9 +1,12 @@
-// The cases of losses of boxes.
+// The cases of losses of boxes and of their classes, and of the sines of points.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/images/boxes.h"
+#include "heddle/ops/images/matchability.h"
+#include "heddle/ops/images/sines.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
 
@@ -66,6 +69,44 @@ auto plain(const std::vector<float>& against, const F& loss) {
   };
 }
 
+// Rows of three classes, of which some have an object.
+constexpr int64_t kClasses = 3;
+const std::vector<int32_t> kLabels = {0, 2, -1, 1, -1, 2, 0};
+const std::vector<float> kOverlaps = {0.9f, 0.3f, 0, 0, 0.5f, 1, 0.62f};
+
+// Huang et al. 2024, equation (6): y = 1 of an object's class.
+double matchability(double p, double q, bool y) {
+  constexpr double kGamma = 1.5;
+  if (!y) return -std::pow(p, kGamma) * std::log(1 - p);
+  return -std::pow(q, kGamma) * std::log(p) - (1 - std::pow(q, kGamma)) * std::log(1 - p);
+}
+
+definition::Doubles plain_matchability(const definition::Inputs& in) {
+  definition::Doubles y(kLabels.size());
+  for (size_t i = 0; i < in[0].size(); ++i) {
+    const size_t row = i / kClasses;
+    const double p = 1 / (1 + std::exp(-double(in[0][i])));
+    y[row] += matchability(p, kOverlaps[row], kLabels[row] == int32_t(i % kClasses));
+  }
+  return y;
+}
+
+// Waves of a number of a row, longer ones behind shorter ones.
+constexpr int64_t kSineWidth = 6;
+constexpr double kTemperature = 10000;
+
+definition::Doubles plain_sines(const definition::Inputs& in) {
+  definition::Doubles y;
+  for (const float x : in[0]) {
+    for (int64_t pair = 0; pair < kSineWidth / 2; ++pair) {
+      const double wave = std::pow(kTemperature, 2.0 * double(pair) / double(kSineWidth));
+      const double angle = 2 * std::numbers::pi * double(x * kScale) / wave;
+      y.push_back(std::sin(angle)), y.push_back(std::cos(angle));
+    }
+  }
+  return y;
+}
+
 }  // namespace
 
 void add_box_cases(std::vector<OpCase>& all, const OpSizes&) {
@@ -87,6 +128,23 @@ void add_box_cases(std::vector<OpCase>& all, const OpSizes&) {
            [=](const Tensors& x) { return Tensors{generalized_iou_loss(boxes_of(x[0]), against)}; },
        .plain = plain(truths(pairs), giou_loss),
        .has_bf16 = false});
+  all.push_back(
+      {.op = "matchability_loss",
+       .variant = "with and without objects",
+       .shapes = {{std::ssize(kLabels), kClasses}},
+       .function =
+           [](const Tensors& x) { return Tensors{matchability_loss(x[0], kLabels, kOverlaps)}; },
+       .plain = plain_matchability,
+       .has_bf16 = false});
+  all.push_back({.op = "sines",
+                 .variant = "points",
+                 .shapes = {{7, 2}},
+                 .function =
+                     [](const Tensors& x) {
+                       return Tensors{sines(scale(x[0], kScale), kSineWidth, kTemperature)};
+                     },
+                 .plain = plain_sines,
+                 .has_bf16 = false});
 }
 
 }  // namespace heddle

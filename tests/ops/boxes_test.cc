@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/ops/images/boxes.h"
+#include "heddle/ops/images/matchability.h"
 #include "heddle/ops/reduce.h"
 #include "tests/base/temporary.h"
 
@@ -47,6 +48,26 @@ TEST(BoxLosses, boxes_of_no_area_have_no_gradient_that_is_no_number) {
   EXPECT_EQ(loss.to_floats()[0], 1);
   backward(dot(loss, Tensor::full({1}, 1)));
   for (const float d : leaf.grad.to_floats()) EXPECT_EQ(d, 0);
+}
+
+TEST(MatchabilityLoss, any_logit_has_a_finite_loss_and_slope) {
+  Leaf leaf;
+  const Tensor logits =
+      Tensor::from(std::vector<float>{-1000, 1000, 1000, -1000}, {2, 2}).with_leaf(&leaf);
+  const Tensor loss =
+      matchability_loss(logits, std::vector<int32_t>{0, -1}, std::vector<float>{1, 0});
+  // The object's class is missed by 1000, and a class that is none's seen by as much.
+  EXPECT_EQ(loss.to_floats(), (std::vector<float>{2000, 1000}));
+  backward(dot(loss, Tensor::full({2}, 1)));
+  EXPECT_EQ(leaf.grad.to_floats(), (std::vector<float>{-1, 1, 1, 0}));
+}
+
+TEST(MatchabilityLoss, labels_and_sizes_that_do_not_fit_are_refused) {
+  const Tensor logits = Tensor::zeros({1, 2}, DType::f32);
+  expect_error(ErrorKind::data, {"label 2", "2 classes"},
+               [&] { matchability_loss(logits, std::vector<int32_t>{2}, std::vector<float>{1}); });
+  expect_error(ErrorKind::shape, {"0 overlaps"},
+               [&] { matchability_loss(logits, std::vector<int32_t>{1}, {}); });
 }
 
 TEST(BoxLosses, other_shapes_are_refused) {

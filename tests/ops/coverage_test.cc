@@ -148,6 +148,12 @@ const std::vector<std::string> kFamilies = {
         "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "dropout": 0.1,
         "backbone_config": {"model_type": "resnet", "layer_type": "basic", "norm": "group",
                             "norm_groups": 2, "embedding_size": 8, "hidden_sizes": [8],
+                            "depths": [1]}})",
+    R"({"model_type": "detr", "d_model": 16, "num_queries": 3, "encoder_layers": 1,
+        "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "conditional_queries": true,
+        "backbone_config": {"model_type": "resnet", "layer_type": "basic", "norm": "group",
+                            "norm_groups": 2, "embedding_size": 8, "hidden_sizes": [8],
                             "depths": [1]}})"};
 
 void expect_cases_for(const std::vector<std::string>& names) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/base/rng.h"
@@ -57,6 +58,115 @@ TEST(SetLoss, label_without_class_is_a_data_error) {
   const BatchObjects objects = {{{2, {.5f, .5f, .2f, .2f}}}};
   expect_error(ErrorKind::data, {"label 2", "2 classes"},
                [&] { match_objects(seen, 1, 1, objects, {}); });
+}
+
+// Three queries of two images, two layers, two classes with sigmoids.
+class MatchabilityLoss : public ::testing::Test {
+ protected:
+  static constexpr int64_t kQueries = 3, kLayers = 2, kImages = 2;
+
+  static ObjectPredictions seen() {
+    RngStream random(make_key(4, 5, 6));
+    std::vector<float> logits, boxes;
+    for (int64_t row = 0; row < kLayers * kImages * kQueries; ++row) {
+      for (int i = 0; i < 2; ++i) logits.push_back(4 * random.uniform() - 3);
+      for (int i = 0; i < 4; ++i) boxes.push_back(0.2f + 0.5f * random.uniform());
+    }
+    const int64_t rows = std::ssize(boxes) / 4;
+    return {Tensor::from(logits, {rows, 2}), Tensor::from(boxes, {rows, 4}), true};
+  }
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+  // The definition of the paper, over the classes of one row.
+  static double loss_of(const ObjectPredictions& x, int64_t row, const ObjectTarget* object) {
+    double sum = 0;
+    for (int64_t c = 0; c < 2; ++c) {
+      const double p = sigmoid(double{x.logits.data<float>()[row * 2 + c]});
+      if (object == nullptr || object->label != c) {
+        sum -= std::pow(p, 1.5) * std::log(1 - p);
+        continue;
+      }
+      const double q =
+          std::pow(iou(box(x.boxes.data<float>() + 4 * row), box(object->box.data())), 1.5);
+      sum -= q * std::log(p) + (1 - q) * std::log(1 - p);
+    }
+    return sum;
+  }
+  static Box box(const float* b) {
+    return Box::of_center(double{b[0]}, double{b[1]}, double{b[2]}, double{b[3]});
+  }
+
+  const BatchObjects objects_ = {{{1, {.5f, .4f, .3f, .4f}}, {0, {.3f, .5f, .4f, .3f}}},
+                                 {{0, {.6f, .4f, .5f, .3f}}}};
+  const SetLossWeights classes_alone_{
+      .class_loss = "mal", .bbox_loss_coefficient = 0, .giou_loss_coefficient = 0};
+};
+
+TEST_F(MatchabilityLoss, equals_its_definition_divided_by_the_objects) {
+  const ObjectPredictions x = seen();
+  const auto matches = match_objects(x, kLayers, kQueries, objects_, classes_alone_);
+  double all = 0;
+  for (int64_t l = 0; l < kLayers; ++l) {
+    double of_layer = 0;
+    for (int64_t i = 0; i < kImages; ++i) {
+      const auto& of_image = objects_[static_cast<size_t>(i)];
+      const auto& found = matches[static_cast<size_t>(l)][static_cast<size_t>(i)];
+      for (int64_t q = 0; q < kQueries; ++q) {
+        const auto at = std::ranges::find(found, q) - found.begin();
+        const bool has_object = at < std::ssize(found);
+        of_layer += loss_of(x, (l * kImages + i) * kQueries + q,
+                            has_object ? &of_image[static_cast<size_t>(at)] : nullptr);
+      }
+    }
+    const SetLossSums sums =
+        judge(x, l, kQueries, objects_, matches[static_cast<size_t>(l)], classes_alone_);
+    EXPECT_NEAR(sums.loss(classes_alone_), of_layer / 3, 1e-6);
+    all += of_layer / 3;
+  }
+  EXPECT_NEAR(set_loss(x, kQueries, objects_, matches, classes_alone_).item(), all, 1e-5);
+}
+
+TEST_F(MatchabilityLoss, objects_are_matched_by_the_sigmoid_of_their_class) {
+  // Equal boxes; the first query's softmax is the surer of class 0, the second's sigmoid is.
+  const ObjectPredictions x{Tensor::from(std::vector<float>{-2, -9, 1, 0}, {2, 2}),
+                            Tensor::full({2, 4}, 0.5f), true};
+  const BatchObjects objects = {{{0, {.5f, .5f, .5f, .5f}}}};
+  EXPECT_EQ(match_objects(x, 1, 2, objects, classes_alone_)[0][0], std::vector<int64_t>{1});
+  const SeenClass sure = likeliest_class(x, 1);
+  EXPECT_EQ(sure.label, 0);
+  EXPECT_NEAR(sure.probability, sigmoid(1), 1e-12);
+  const ObjectPredictions broken{Tensor::from(std::vector<float>{0, NAN}, {1, 2}),
+                                 Tensor::full({1, 4}, 0.5f), true};
+  EXPECT_TRUE(std::isnan(likeliest_class(broken, 0).probability));
+}
+
+TEST_F(MatchabilityLoss, batch_without_objects_costs_what_its_queries_see) {
+  const ObjectPredictions x = seen();
+  const BatchObjects none(kImages);
+  const auto matches = match_objects(x, kLayers, kQueries, none, classes_alone_);
+  double all = 0;
+  for (int64_t row = 0; row < kLayers * kImages * kQueries; ++row) all += loss_of(x, row, nullptr);
+  EXPECT_NEAR(set_loss(x, kQueries, none, matches, classes_alone_).item(), all, 1e-5);
+  double judged = 0;
+  for (int64_t l = 0; l < kLayers; ++l) {
+    judged += judge(x, l, kQueries, none, matches[static_cast<size_t>(l)], classes_alone_)
+                  .loss(classes_alone_);
+  }
+  EXPECT_NEAR(judged, all, 1e-6);
+}
+
+TEST_F(MatchabilityLoss, label_beyond_the_sigmoids_is_a_data_error) {
+  BatchObjects objects = objects_;
+  objects[1][0].label = 2;
+  EXPECT_THROW(match_objects(seen(), kLayers, kQueries, objects, classes_alone_), Error);
+}
+
+TEST_F(MatchabilityLoss, restored_objects_are_weighed_by_their_overlap) {
+  const BatchObjects objects = {{{1, {.5f, .4f, .3f, .4f}}}};
+  NoisedObjects noised{.groups = 1, .counts = {1}, .labels = {1}, .boxes = {{.5f, .4f, .3f, .4f}}};
+  noised.restored = {Tensor::from(std::vector<float>{-1, 0.5f}, {1, 2}),
+                     Tensor::from(std::vector<float>{.55f, .4f, .3f, .4f}, {1, 4}), true};
+  EXPECT_NEAR(restoration_loss(noised, 1, objects, classes_alone_).item(),
+              loss_of(noised.restored, 0, &objects[0][0]), 1e-6);
 }
 
 std::vector<RngKey> keys_of(size_t images) {

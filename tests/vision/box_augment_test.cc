@@ -171,5 +171,93 @@ TEST(BoxAugment, scales_in_the_wrong_order_are_refused) {
   expect_error(ErrorKind::usage, {"train.json", "scale_low"}, [&] { how.check("train.json"); });
 }
 
+// Of an object's color, how many pixels there are.
+int64_t pixels_of(const Image& image, int channel) {
+  int64_t count = 0;
+  for (int64_t y = 0; y < image.height; ++y) {
+    for (int64_t x = 0; x < image.width; ++x) {
+      count += image.row(y)[3 * x + channel] >= 128;
+    }
+  }
+  return count;
+}
+
+TEST(BoxAugment, copied_objects_lie_around_their_pixels_and_hide_little) {
+  const BoxedImage own = rectangle({60, 90}, {20, 30, 20, 30}, {255, 0, 0});
+  std::vector<BoxedImage> others = {rectangle({50, 50}, {5, 6, 14, 17}, {0, 255, 0}),
+                                    rectangle({80, 70}, {40, 3, 12, 9}, {0, 0, 255})};
+  others[0].boxes[0].label = 1, others[1].boxes[0].label = 2;
+  std::set<double> lefts;
+  for (uint64_t sample = 0; sample < 100; ++sample) {
+    BoxedImage result = own;
+    copy_objects(result, others, {}, 10, {.seed = 1, .sample = sample});
+    EXPECT_EQ(result.image.size(), own.image.size());
+    ASSERT_EQ(result.boxes.size(), 3U) << sample;
+    EXPECT_EQ(result.boxes[0], own.boxes[0]);
+    EXPECT_GE(pixels_of(result.image, 0), 600 * 3 / 4 - 12 * 9) << sample;
+    EXPECT_EQ(result.boxes[1].label, 1);
+    EXPECT_EQ(result.boxes[2].label, 2);
+    EXPECT_GE(pixels_of(result.image, 1), 14 * 17 * 3 / 4) << sample;
+    EXPECT_EQ(result.boxes[2].box, seen(result.image, 2)) << sample;  // the last is hidden by none
+    lefts.insert(result.boxes[2].box.x0);
+  }
+  EXPECT_GT(lefts.size(), 30U);
+}
+
+TEST(BoxAugment, copies_end_where_there_are_enough_objects) {
+  const BoxedImage own = rectangle({60, 90}, {20, 30, 20, 30});
+  const std::vector<BoxedImage> others(5, rectangle({50, 50}, {5, 6, 10, 10}));
+  for (const int64_t most : {1, 3}) {
+    BoxedImage result = own;
+    copy_objects(result, others, {}, most, {.seed = 1});
+    EXPECT_EQ(std::ssize(result.boxes), most);
+    EXPECT_EQ(result.image.pixels == own.image.pixels, most == 1);
+  }
+}
+
+TEST(BoxAugment, objects_without_room_are_not_copied) {
+  const BoxedImage own = rectangle({30, 30}, {0, 0, 30, 30}, {255, 0, 0});
+  for (const int64_t side : {20, 31}) {  // two fifths of what is there, and beyond the image
+    BoxedImage result = own;
+    const BoxedImage other = rectangle({40, 40}, {3, 4, side, side}, {0, 255, 0});
+    copy_objects(result, {&other, 1}, {}, 10, {.seed = 1});
+    EXPECT_EQ(result.boxes, own.boxes);
+    EXPECT_EQ(result.image.pixels, own.image.pixels);
+  }
+}
+
+TEST(BoxAugment, what_a_copied_box_shows_of_others_comes_along) {
+  BoxedImage other = rectangle({50, 50}, {5, 6, 24, 24});
+  other.boxes.push_back({.box = Box::of_corner(10, 10, 6, 5), .label = 4});
+  other.boxes.push_back({.box = Box::of_corner(28, 10, 20, 20), .label = 5});  // a tenth of it
+  BoxedImage result{Image(200, 200), {}};
+  copy_objects(result, {&other, 1}, {}, 100, {.seed = 2});
+  ASSERT_GE(result.boxes.size(), 2U);
+  EXPECT_EQ(result.boxes[0].label, 3);
+  EXPECT_EQ(result.boxes[1].label, 4);
+  EXPECT_EQ(result.boxes[1].box, moved(Box::of_corner(10, 10, 6, 5), result.boxes[0].box.x0 - 6,
+                                       result.boxes[0].box.y0 - 5));
+  for (const LabelledBox& one : result.boxes) {
+    if (one.label != 5) continue;
+    EXPECT_EQ(one.box.width(), 20);  // only where it is copied itself
+  }
+}
+
+TEST(BoxAugment, copied_images_are_drawn_and_augmented_each_in_its_own_way) {
+  const AugmentDraw draw{.seed = 1, .epoch = 2, .sample = 3};
+  EXPECT_TRUE(draw_copied({}, 100, draw).empty());
+  const std::vector<CopiedImage> drawn = draw_copied({.dense_targets = 4}, 100, draw),
+                                 again = draw_copied({.dense_targets = 4}, 100, draw);
+  ASSERT_EQ(drawn.size(), 3U);
+  std::set<uint64_t> seeds;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    EXPECT_LT(drawn[i].image, 100);
+    EXPECT_EQ(drawn[i].image, again[i].image);
+    EXPECT_EQ(drawn[i].draw.seed, again[i].draw.seed);
+    seeds.insert(drawn[i].draw.seed);
+  }
+  EXPECT_EQ(seeds.size(), 3U);
+}
+
 }  // namespace
 }  // namespace heddle

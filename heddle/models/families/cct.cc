@@ -134,9 +134,8 @@ struct CctBlock {
 
   void operator()(nn::Residual& x, const TokenRows& tokens, const Run& run) const {
     const auto leave = [&](const Tensor& sub, const std::string& site) {
-      const DropoutSpec spec = run.dropout(dropout, site, tokens.rows);
-      if (drop_path == 0) return x.leave(sub, spec, norm1);
-      x.leave(heddle::dropout(sub, spec), run.drop_path(drop_path, site, tokens.rows), norm1);
+      x.leave(sub, run.dropout(dropout, site, tokens.rows),
+              run.drop_path(drop_path, site, tokens.rows), norm1);
     };
     leave(attention(x.enter(pre_norm), tokens, run), attention_site);
     const Tensor normed = x.enter(norm1);

@@ -85,9 +85,7 @@ struct MixerBlock {
   void operator()(nn::Residual& x, const std::shared_ptr<const RowIds>& rows,
                   const Run& run) const {
     const auto leave = [&](const Tensor& sub, const std::string& site, const LayerNorm& norm) {
-      const DropoutSpec spec = run.dropout(dropout, site, rows);
-      if (drop_path == 0) return x.leave(sub, spec, norm);
-      x.leave(heddle::dropout(sub, spec), run.drop_path(drop_path, site, rows), norm);
+      x.leave(sub, run.dropout(dropout, site, rows), run.drop_path(drop_path, site, rows), norm);
     };
     const Tensor of_channels = channel_rows(x.enter(norm1), tokens);  // [images * width, tokens]
     leave(channel_rows(mlp_tokens(of_channels, nullptr, run), width), tokens_site, norm1);

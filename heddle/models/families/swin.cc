@@ -106,9 +106,8 @@ struct SwinBlock {
 
   void operator()(nn::Residual& x, const Tokens& tokens, const Run& run) const {
     const auto leave = [&](const Tensor& sub, const std::string& site, const LayerNorm& of) {
-      const DropoutSpec spec = run.dropout(dropout, site, tokens.ids);
-      if (drop_path == 0) return x.leave(sub, spec, of);
-      x.leave(heddle::dropout(sub, spec), run.drop_path(drop_path, site, tokens.ids), of);
+      x.leave(sub, run.dropout(dropout, site, tokens.ids),
+              run.drop_path(drop_path, site, tokens.ids), of);
     };
     leave(in_windows(x.enter(norm), tokens.windows[is_shifted], run), attention_site, norm);
     leave(mlp(x.enter(mlp_norm), tokens.ids, run), mlp_site, mlp_norm);

@@ -54,25 +54,6 @@ Tensor sine_positions(std::span<const ImageSize> grids, int64_t width) {
   return positions;
 }
 
-Tensor box_sines(std::span<const std::array<float, 4>> boxes, int64_t width) {
-  check(width > 0 && width % 4 == 0, ErrorKind::shape,
-        "sines of boxes of width {}: a multiple of 4 is needed", width);
-  const int64_t half = width / 2;
-  Tensor sines = Tensor::empty({std::ssize(boxes), 2 * width}, DType::f32);
-  float* to = sines.data<float>();
-  for (const std::array<float, 4>& box : boxes) {
-    for (const float v : box) {
-      const double at = static_cast<double>(v) * 2 * std::numbers::pi;
-      for (int64_t j = 0; j < half; j += 2, to += 2) {
-        const double angle =
-            at / std::pow(20.0, static_cast<double>(j) / static_cast<double>(half));
-        to[0] = static_cast<float>(std::sin(angle)), to[1] = static_cast<float>(std::cos(angle));
-      }
-    }
-  }
-  return sines;
-}
-
 RowColumnPositions::RowColumnPositions(const Scope& s, int64_t width, const Init& init)
     : rows_(&(s / "row_embeddings" / "weight").parameter({kMost, width / 2}, init)),
       columns_(&(s / "column_embeddings" / "weight").parameter({kMost, width / 2}, init)) {}

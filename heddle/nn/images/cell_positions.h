@@ -1,7 +1,6 @@
 // Positions of a grid's cells by both coordinates: sines, or learned.
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "heddle/nn/parameters.h"
@@ -15,11 +14,6 @@ namespace heddle::nn {
 /// computed in f64    Errors: shape unless 4 divides width.    Source: Carion
 /// et al. 2020 (DETR), models/position_encoding.py; Vaswani et al. 2017.
 Tensor sine_positions(std::span<const ImageSize> grids, int64_t width);
-
-/// Of each box (four numbers of 0 to 1) the sines and cosines of each number times 2 pi, side by
-/// side in pairs, at frequencies 20^(-4i/width). returns: [boxes, 2 width] f32, computed in f64
-/// Errors: shape unless 4 divides width.    Source: Liu et al. 2022 (DAB-DETR), section 4.2.
-Tensor box_sines(std::span<const std::array<float, 4>> boxes, int64_t width);
 
 /// A learned vector of each column, and one of each row behind it: DETR's other
 /// positions. Names: row_embeddings.weight, column_embeddings.weight, both

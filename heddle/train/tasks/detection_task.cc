@@ -291,6 +291,11 @@ class DetectionTask final : public PixelTask {
     } else {
       changed = augment_boxes(one, how, target, draw);
     }
+    std::vector<BoxedImage> others;
+    for (const CopiedImage& c : draw_copied(how, images_.train.size, draw)) {
+      others.push_back(augment_boxes(images_.train.at(c.image), how, target, c.draw));
+    }
+    copy_objects(changed, others, how, facts().queries, draw);
     std::vector<ObjectTarget> objects = targets_of(changed.boxes, changed.image.size());
     return {std::move(changed.image), std::move(objects)};
   }

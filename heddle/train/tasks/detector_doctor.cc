@@ -15,11 +15,7 @@ constexpr double kOneBox = 0.8;  // overlap from which queries are said to see o
 
 DetectorDoctor::DetectorDoctor(const ObjectCounts& counts, const DetectorFacts& facts,
                                bool are_queries_near)
-    : floor_(class_loss_floor(counts.of_class, counts.images, facts.queries,
-                              facts.loss.eos_coefficient)),
-      queries_(facts.queries),
-      most_(counts.most),
-      are_queries_near_(are_queries_near) {
+    : queries_(facts.queries), most_(counts.most), are_queries_near_(are_queries_near) {
   if (most_ > queries_) {
     warnings_.push_back(
         fmt::format("an image has {} objects, and the model {} queries: it can never find more "
@@ -29,17 +25,19 @@ DetectorDoctor::DetectorDoctor(const ObjectCounts& counts, const DetectorFacts& 
                     field_name("num_queries"), most_ + most_ / 2));
     log_warning("{}", warnings_.back());
   }
-  log_info("a model that does not look at its images has a class loss of {:.4f} or more", floor_);
+  if (facts.loss.has_sigmoids()) return;  // their loss depends on boxes
+  floor_ =
+      class_loss_floor(counts.of_class, counts.images, facts.queries, facts.loss.eos_coefficient);
+  log_info("a model that does not look at its images has a class loss of {:.4f} or more", *floor_);
 }
 
 Json DetectorDoctor::examine(const SetLossSums& s, bool is_warming_up) const {
   const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
   log_info(
-      "class loss {:.4f} (that of a blind model {:.4f}), distance {:.4f}, 1 - GIoU {:.4f}; of "
-      "matched queries {:.1f} % see another class or none; two queries share {:.0f} % of their "
-      "boxes",
-      s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
-      100 * overlap);
+      "class loss {:.4f}{}, distance {:.4f}, 1 - GIoU {:.4f}; of matched queries {:.1f} % see "
+      "another class or none; two queries share {:.0f} % of their boxes",
+      s.class_loss(), floor_ ? fmt::format(" (that of a blind model {:.4f})", *floor_) : "",
+      s.distance_loss(), s.giou_loss(), 100 * s.class_error(), 100 * overlap);
   std::vector<std::string> warnings = warnings_;
   const auto warn = [&](std::string text) {
     log_warning("{}", text);
@@ -51,13 +49,13 @@ Json DetectorDoctor::examine(const SetLossSums& s, bool is_warming_up) const {
                                                      field_name("init_std"))
                                        : ""));
   }
-  if (!is_warming_up && s.objects > 0 && s.class_loss() >= floor_) {
+  if (!is_warming_up && s.objects > 0 && floor_ && s.class_loss() >= *floor_) {
     warn(
         "the class loss is not below that of a model that does not look at its images: it has "
         "learned nothing from them yet");
   }
   return Json::object({{"class_loss", s.class_loss()},
-                       {"blind_class_loss", floor_},
+                       {"blind_class_loss", floor_ ? Json(*floor_) : Json()},
                        {"distance_loss", s.distance_loss()},
                        {"giou_loss", s.giou_loss()},
                        {"class_error", s.class_error()},

@@ -1,6 +1,7 @@
 // The loss of a detector: its queries are matched with the objects of an image one to one, each is
 // to say what its object is and where; the others, that they see none.
-// Source: Carion et al. 2020, "End-to-End Object Detection with Transformers", section 3.1.
+// Sources: Carion et al. 2020, "End-to-End Object Detection with Transformers", section 3.1; of
+// sigmoids Huang et al. 2024, "DEIM: DETR with Improved Matching for Fast Convergence".
 #pragma once
 
 #include <array>
@@ -23,14 +24,16 @@ using BatchObjects = std::vector<std::vector<ObjectTarget>>;
 /// How far a detector is from the objects of some images, by one layer: sums, from which the loss
 /// of any number of images follows.
 struct SetLossSums {
-  double classes = 0, class_weight = 0;  ///< weighted cross entropy of all queries, and the weights
-  double distance = 0, giou = 0;         ///< L1 and 1 - generalized IoU of matched boxes
+  /// Weighted cross entropy of all queries, and the weights; or, of sigmoids, their matchability
+  /// loss, and the number of objects.
+  double classes = 0, class_weight = 0;
+  double distance = 0, giou = 0;  ///< L1 and 1 - generalized IoU of matched boxes
   int64_t objects = 0, matched = 0, images = 0;
   int64_t wrong = 0;   ///< matched queries whose likeliest class is another, or no object
   double overlap = 0;  ///< mean IoU of two queries of an image, summed over images
   SetLossSums& operator+=(const SetLossSums& o);
 
-  double class_loss() const { return class_weight > 0 ? classes / class_weight : 0; }
+  double class_loss() const { return class_weight > 0 ? classes / class_weight : classes; }
   double distance_loss() const {
     return distance / static_cast<double>(std::max<int64_t>(1, objects));
   }
@@ -61,7 +64,8 @@ SetLossSums judge(const ObjectPredictions& seen, int64_t layer, int64_t queries,
                   const SetLossWeights& weights, bool with_overlap = false);
 
 /// The sum over layers, times `factor`, for backward(): cross entropy is a mean by weight over the
-/// queries of the batch, the others are divided by its number of objects (at least 1).
+/// queries of the batch, the others, that of sigmoids among them, are divided by its number of
+/// objects (at least 1). Which class loss it is, `seen` says.
 /// returns: [1] f32    Errors: shape if sizes do not fit; data for a label that has no class.
 Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjects& objects,
                 std::span<const Matches> matches, const SetLossWeights& weights, float factor = 1);
@@ -76,8 +80,9 @@ NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> ke
 Tensor restoration_loss(const NoisedObjects& noised, int64_t layers, const BatchObjects& objects,
                         const SetLossWeights& weights, float factor = 1);
 
-/// The class loss of a model that answers all images alike, as well as can be: what a detector that
-/// does not look at its images stays above. counts: objects of each class, of `images` images.
+/// The cross entropy of classes of a model that answers all images alike, as well as can be: what a
+/// detector that does not look at its images stays above. counts: objects of each class, of
+/// `images` images.
 double class_loss_floor(std::span<const int64_t> counts, int64_t images, int64_t queries,
                         double eos_coefficient);
 
