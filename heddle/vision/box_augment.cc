@@ -116,25 +116,20 @@ PixelBox around(const Box& box, ImageSize image) {
   return {.top = top, .left = left, .height = bottom - top, .width = right - left};
 }
 
-struct Corner {
-  int64_t top = 0, left = 0;
-};
-
 // Where a part hides little of what is there, if some tries find such a position.
-std::optional<Corner> draw_room(const BoxedImage& whole, ImageSize part, RngStream& random) {
+std::optional<PixelBox> draw_room(const BoxedImage& whole, ImageSize part, RngStream& random) {
   constexpr int kTries = 8;
   constexpr double kMostHidden = 0.25;
   if (part.height > whole.image.height || part.width > whole.image.width) return std::nullopt;
   for (int i = 0; i < kTries; ++i) {
-    const int64_t top = some_below(whole.image.height - part.height + 1, random),
-                  left = some_below(whole.image.width - part.width + 1, random);
+    const PixelBox place = draw_place(whole.image.size(), part, random);
     const Box there =
-        Box::of_corner(static_cast<double>(left), static_cast<double>(top),
+        Box::of_corner(static_cast<double>(place.left), static_cast<double>(place.top),
                        static_cast<double>(part.width), static_cast<double>(part.height));
     const bool has_room = std::ranges::all_of(whole.boxes, [&](const LabelledBox& one) {
       return intersection(one.box, there).area() <= kMostHidden * one.box.area();
     });
-    if (has_room) return Corner{top, left};
+    if (has_room) return place;
   }
   return std::nullopt;
 }
@@ -207,7 +202,7 @@ std::vector<CopiedImage> draw_copied(const BoxAugmentation& how, int64_t images,
   RngStream random = draw.stream("augment/boxes/copied");
   std::vector<CopiedImage> copied;
   for (int64_t i = 1; i < how.dense_targets; ++i) {
-    const int64_t image = some_below(images, random);
+    const int64_t image = random.index(images);
     const uint64_t high = random.next(), low = random.next();  // each in a way of its own
     copied.push_back({image, {high << 32 | low, draw.epoch, draw.sample}});
   }
