@@ -9,7 +9,7 @@
 #include "heddle/infer/image_batch.h"
 #include "heddle/models/registry.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/tasks/image_loss.h"
+#include "heddle/train/tasks/images/image_loss.h"
 
 namespace heddle::bench {
 namespace {

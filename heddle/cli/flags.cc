@@ -66,8 +66,7 @@ void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option 
   if (needed) shift.needs(needed);
 }
 
-Option add_page_flag(Subcommand& command, std::string& path, const char* help,
-                     const char* names) {
+Option add_page_flag(Subcommand& command, std::string& path, const char* help, const char* names) {
   return command.add_option(names, path, help).type_name("FILE.html");
 }
 

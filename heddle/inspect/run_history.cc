@@ -10,7 +10,7 @@
 #include "heddle/base/log.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
-#include "heddle/train/tasks/image_judge.h"
+#include "heddle/train/tasks/images/image_judge.h"
 #include "heddle/train/tasks/model_task.h"
 
 namespace heddle::inspect {

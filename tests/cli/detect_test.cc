@@ -146,7 +146,8 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   const CliResult decoder = explain({"--kind", "decoder", "--layer", "0"});
   ASSERT_EQ(decoder.exit_code, 0) << decoder.err;
   EXPECT_NE(decoder.out.find("decoder layer 0"), decoder.out.npos) << decoder.out;
-  expect_refused(explain({"--cell", "0,0"}), 2, "are of no cell; leave --cell out, and give --query");
+  expect_refused(explain({"--cell", "0,0"}), 2,
+                 "are of no cell; leave --cell out, and give --query");
   expect_refused(explain({"--kind", "self"}), 2, "of the kinds encoder, decoder, cross");
 }
 

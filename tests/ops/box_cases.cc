@@ -130,7 +130,7 @@ void add_box_cases(std::vector<OpCase>& all, const OpSizes&) {
        .has_bf16 = false});
   all.push_back(
       {.op = "matchability_loss",
-       .variant = "with and without objects",
+       .variant = "with_and_without_objects",
        .shapes = {{std::ssize(kLabels), kClasses}},
        .function =
            [](const Tensors& x) { return Tensors{matchability_loss(x[0], kLabels, kOverlaps)}; },

@@ -177,8 +177,12 @@ TEST(OpCoverage, every_op_of_a_training_step_has_a_case) {
   for (const char* scoring : {"dot", "additive", "linear"}) {
     expect_cases_for(tape_of_training_step(true, "rotary", scoring));
   }
-  EXPECT_EQ(kFamilies.size(), model_types().size());
-  for (const std::string& family : kFamilies) expect_cases_for(tape_of(family));
+  std::set<std::string> types;
+  for (const std::string& family : kFamilies) {
+    types.insert(Json::parse(family).get_string("model_type"));
+    expect_cases_for(tape_of(family));
+  }
+  EXPECT_EQ(types.size(), model_types().size());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "heddle/inspect/run_history.h"
-#include "heddle/train/tasks/image_judge.h"
+#include "heddle/train/tasks/images/image_judge.h"
 #include "tests/pages/browser.h"
 #include "tests/support/cli_runner.h"
 

@@ -1,7 +1,7 @@
 // DETR against transformers in float64: model directories loaded as they are, images of several
 // sizes in one batch, the loss with its matching, gradients.
 #include "heddle/models/detector.h"
-#include "heddle/train/tasks/set_loss.h"
+#include "heddle/train/tasks/images/set_loss.h"
 #include "tests/parity/image_parity.h"
 
 namespace heddle {

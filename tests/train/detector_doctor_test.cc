@@ -1,5 +1,5 @@
 // What the doctor of detectors says of sums of losses, and when.
-#include "heddle/train/tasks/detector_doctor.h"
+#include "heddle/train/tasks/images/detector_doctor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The loss of labels and a teacher against its formula in double, and the gradients of the heads'
 // biases, which are sums of the gradients of logits.
-#include "heddle/train/tasks/image_loss.h"
+#include "heddle/train/tasks/images/image_loss.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Images with and without labels: how they lie together, and what batches hold of them.
-#include "heddle/train/tasks/image_pool.h"
+#include "heddle/train/tasks/images/image_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The loss of a detector: which queries are matched, where its floor is, and
 // what is left out. Its values and gradients stand against transformers in
 // tests/parity.
-#include "heddle/train/tasks/set_loss.h"
+#include "heddle/train/tasks/images/set_loss.h"
 
 #include <gtest/gtest.h>
 

@@ -53,6 +53,11 @@ void print_boxes(const std::string& path, const std::vector<std::string>& labels
 void run(const Flags& flags) {
   check(flags.threshold >= 0 && flags.threshold <= 1, ErrorKind::usage,
         "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
+  check(flags.page.empty() || flags.page.ends_with(".html") || flags.page.ends_with(".htm"),
+        ErrorKind::usage,
+        "--page is '{}', and a page is called FILE.html; results go to the standard output: "
+        "add '> {}'",
+        flags.page, flags.page);
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_detector(flags.model);

@@ -1,5 +1,5 @@
 // Costs, the matching, and the loss of matched and other queries.
-#include "heddle/train/tasks/set_loss.h"
+#include "heddle/train/tasks/images/set_loss.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,12 +10,12 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
-#include "heddle/train/tasks/image_fields.h"
-#include "heddle/train/tasks/image_judge.h"
-#include "heddle/train/tasks/image_loss.h"
-#include "heddle/train/tasks/image_pool.h"
-#include "heddle/train/tasks/image_teacher.h"
-#include "heddle/train/tasks/pixel_task.h"
+#include "heddle/train/tasks/images/image_fields.h"
+#include "heddle/train/tasks/images/image_judge.h"
+#include "heddle/train/tasks/images/image_loss.h"
+#include "heddle/train/tasks/images/image_pool.h"
+#include "heddle/train/tasks/images/image_teacher.h"
+#include "heddle/train/tasks/images/pixel_task.h"
 
 namespace heddle::train {
 namespace {
@@ -266,9 +266,10 @@ class ImageTask final : public PixelTask {
     const Json base = to_json(config_of_model(paths_.from).fields());
     for (const char* key : {"image_size", "image_width"}) {
       const Json* side = own.find(key);
-      check(side == nullptr || *side == base.at(key) || *side == Json(to.height), ErrorKind::usage,
+      if (side == nullptr) continue;
+      check(*side == base.at(key) || *side == Json(to.height), ErrorKind::usage,
             "train: {} is {}, that of {} {}; leave it, and give `image_edge`", field_name(key),
-            side == nullptr ? "" : side->dump(), paths_.from, base.at(key).dump());
+            side->dump(), paths_.from, base.at(key).dump());
     }
     nn::Parameters shapes = nn::Parameters::shapes_alone();
     const std::unique_ptr<Model> model = stack.make(nn::Scope(shapes));

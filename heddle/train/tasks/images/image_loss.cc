@@ -1,5 +1,5 @@
 // Two heads, two targets, one sum.
-#include "heddle/train/tasks/image_loss.h"
+#include "heddle/train/tasks/images/image_loss.h"
 
 #include <algorithm>
 #include <cmath>

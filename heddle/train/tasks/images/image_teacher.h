@@ -7,7 +7,7 @@
 
 #include "heddle/data/kept_rows.h"
 #include "heddle/infer/image_batch.h"
-#include "heddle/train/tasks/image_imitation.h"
+#include "heddle/train/tasks/images/image_imitation.h"
 #include "heddle/vision/mixing.h"
 
 namespace heddle::train {

@@ -1,5 +1,5 @@
 // Probabilities of classes, and images in pages.
-#include "heddle/train/tasks/image_judge.h"
+#include "heddle/train/tasks/images/image_judge.h"
 
 #include <algorithm>
 #include <cmath>

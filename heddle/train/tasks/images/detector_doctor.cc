@@ -1,5 +1,5 @@
 // Figures that tell a detector that learns from one that does not, and what to do.
-#include "heddle/train/tasks/detector_doctor.h"
+#include "heddle/train/tasks/images/detector_doctor.h"
 
 #include <algorithm>
 
@@ -49,7 +49,7 @@ Json DetectorDoctor::examine(const SetLossSums& s, bool is_warming_up) const {
                                                      field_name("init_std"))
                                        : ""));
   }
-  if (!is_warming_up && s.objects > 0 && floor_ && s.class_loss() >= *floor_) {
+  if (!is_warming_up && s.objects > 0 && floor_ && *floor_ > 0 && s.class_loss() >= *floor_) {
     warn(
         "the class loss is not below that of a model that does not look at its images: it has "
         "learned nothing from them yet");

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heddle/train/scores.h"
-#include "heddle/train/tasks/image_imitation.h"
+#include "heddle/train/tasks/images/image_imitation.h"
 
 namespace heddle::train {
 

@@ -1,5 +1,5 @@
 // Rows of grids: those of a student through linear layers, those of a teacher as targets.
-#include "heddle/train/tasks/image_imitation.h"
+#include "heddle/train/tasks/images/image_imitation.h"
 
 #include <cmath>
 #include <utility>

@@ -1,5 +1,5 @@
 // Asking a teacher, and keeping its answers.
-#include "heddle/train/tasks/image_teacher.h"
+#include "heddle/train/tasks/images/image_teacher.h"
 
 #include <algorithm>
 #include <cmath>

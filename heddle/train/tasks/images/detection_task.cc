@@ -13,9 +13,9 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/train/batches/object_images.h"
 #include "heddle/train/metrics/average_precision.h"
-#include "heddle/train/tasks/detector_doctor.h"
-#include "heddle/train/tasks/pixel_task.h"
-#include "heddle/train/tasks/set_loss.h"
+#include "heddle/train/tasks/images/detector_doctor.h"
+#include "heddle/train/tasks/images/pixel_task.h"
+#include "heddle/train/tasks/images/set_loss.h"
 #include "heddle/vision/box_augment.h"
 
 namespace heddle::train {

@@ -1,10 +1,10 @@
 // Defaults of the task image_classification, and what of its fields does not fit together.
-#include "heddle/train/tasks/image_fields.h"
+#include "heddle/train/tasks/images/image_fields.h"
 
 #include <utility>
 
 #include "heddle/base/names.h"
-#include "heddle/train/tasks/pixel_task.h"
+#include "heddle/train/tasks/images/pixel_task.h"
 
 namespace heddle::train {
 

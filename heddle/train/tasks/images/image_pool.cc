@@ -1,5 +1,5 @@
 // Sets of images end to end, and batches of both kinds.
-#include "heddle/train/tasks/image_pool.h"
+#include "heddle/train/tasks/images/image_pool.h"
 
 #include <algorithm>
 #include <utility>

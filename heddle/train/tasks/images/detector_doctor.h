@@ -7,7 +7,7 @@
 
 #include "heddle/base/json/json.h"
 #include "heddle/train/batches/object_images.h"
-#include "heddle/train/tasks/set_loss.h"
+#include "heddle/train/tasks/images/set_loss.h"
 
 namespace heddle::train {
 

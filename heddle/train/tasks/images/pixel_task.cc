@@ -1,5 +1,5 @@
 // Processors of models that are begun from, and of those that are saved.
-#include "heddle/train/tasks/pixel_task.h"
+#include "heddle/train/tasks/images/pixel_task.h"
 
 #include "heddle/base/files/files.h"
 #include "heddle/models/image_model.h"
