@@ -98,7 +98,7 @@
   // --- what is wrong with a detector ------------------------------------------------------------
   const percent = (x) => `${(100 * x).toFixed(1)} %`;
   const findingsOf = (f) => scroll("findings", tableOf(["of held-out images", "value", "what it says"], [
-    ["class loss", heddle.number(f.class_loss), f.blind_class_loss === null ? "" : `A model that does not look at its images has ${heddle.number(f.blind_class_loss)} or more.`],
+    ["class loss", heddle.number(f.class_loss), f.blind_class_loss === undefined ? "" : `A model that does not look at its images has ${heddle.number(f.blind_class_loss)} or more.`],
     ["class error", percent(f.class_error), "Queries that have an object and see another class, or none."],
     ["distance of boxes", heddle.number(f.distance_loss), "Sum of the four differences, as shares of the image."],
     ["1 − GIoU of boxes", heddle.number(f.giou_loss), "From 0, the same box, to 2."],

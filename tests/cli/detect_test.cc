@@ -151,6 +151,15 @@ TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell
   expect_refused(explain({"--kind", "self"}), 2, "of the kinds encoder, decoder, cross");
 }
 
+TEST_F(Detect, scores_of_sigmoids_have_a_report_without_a_blind_model) {
+  const CliResult trained = train("sigmoids", {"--max-updates", "2", "--class-loss", "mal"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(trained.err.find("no report"), trained.err.npos) << trained.err;
+  ASSERT_FALSE(findings("sigmoids").empty());
+  EXPECT_FALSE(findings("sigmoids")[0].contains("blind_class_loss"));
+  EXPECT_NE(read_file(path("sigmoids/report.html")).find("\"query_overlap\": "), std::string::npos);
+}
+
 TEST_F(Detect, explained_query_is_the_surest_or_the_one_that_is_asked_for) {
   ASSERT_EQ(train("queries", {"--max-updates", "2"}).exit_code, 0);
   const std::string image = std::string(kFixtures) + "/images/rgb.png";
@@ -388,10 +397,10 @@ TEST_F(Detect, bad_input_is_refused_by_name) {
   expect_refused(run_heddle({"train", "--task", "object_detection", "--out", path("none")}), 2,
                  "needs --data");
   expect_refused(
-      train("odd", {"--max-updates", "1", "--backbone-config", R"({"model_type": "bert"})"}), 3,
+      train("refused", {"--max-updates", "1", "--backbone-config", R"({"model_type": "bert"})"}), 3,
       "gives maps of an image's features; this bert does not");
-  expect_refused(train("odd", {"--backbone-config", "{"}), 2, "--backbone-config is '{'");
-  EXPECT_FALSE(fs::exists(path("odd")));
+  expect_refused(train("refused", {"--backbone-config", "{"}), 2, "--backbone-config is '{'");
+  EXPECT_FALSE(fs::exists(path("refused")));
 }
 
 }  // namespace

@@ -54,15 +54,16 @@ Json DetectorDoctor::examine(const SetLossSums& s, bool is_warming_up) const {
         "the class loss is not below that of a model that does not look at its images: it has "
         "learned nothing from them yet");
   }
-  return Json::object({{"class_loss", s.class_loss()},
-                       {"blind_class_loss", floor_ ? Json(*floor_) : Json()},
-                       {"distance_loss", s.distance_loss()},
-                       {"giou_loss", s.giou_loss()},
-                       {"class_error", s.class_error()},
-                       {"query_overlap", overlap},
-                       {"most_objects", most_},
-                       {"queries", queries_},
-                       {"warnings", warnings}});
+  Json found = Json::object({{"class_loss", s.class_loss()},
+                             {"distance_loss", s.distance_loss()},
+                             {"giou_loss", s.giou_loss()},
+                             {"class_error", s.class_error()},
+                             {"query_overlap", overlap},
+                             {"most_objects", most_},
+                             {"queries", queries_},
+                             {"warnings", warnings}});
+  if (floor_) found["blind_class_loss"] = *floor_;
+  return found;
 }
 
 }  // namespace heddle::train

@@ -19,10 +19,10 @@ class DetectorDoctor {
   DetectorDoctor(const ObjectCounts& counts, const DetectorFacts& facts, bool are_queries_near);
 
   /// What a validation shows, in the log too: class_loss beside blind_class_loss (see
-  /// class_loss_floor(); null where it has none), distance_loss, giou_loss (1 - GIoU), class_error
-  /// (share of matched queries), query_overlap (mean IoU of two queries' boxes), most_objects of an
-  /// image beside queries, and warnings, texts. is_warming_up: the learning rate is not at its peak
-  /// yet, so nothing can be said of what is learned.
+  /// class_loss_floor(); absent where it has none), distance_loss, giou_loss (1 - GIoU),
+  /// class_error (share of matched queries), query_overlap (mean IoU of two queries' boxes),
+  /// most_objects of an image beside queries, and warnings, texts. is_warming_up: the learning rate
+  /// is not at its peak yet, so nothing can be said of what is learned.
   Json examine(const SetLossSums& sums, bool is_warming_up) const;
 
  private:
