@@ -70,6 +70,10 @@ Option add_page_flag(Subcommand& command, std::string& path, const char* help, c
   return command.add_option(names, path, help).type_name("FILE.html");
 }
 
+bool is_page_name(const std::string& path) {
+  return path.ends_with(".html") || path.ends_with(".htm");
+}
+
 bool wants_page(const std::string& path) {
   if (!path.empty()) inspect::check_output(path, "the page");
   return !path.empty();

@@ -117,7 +117,6 @@ std::string value_of(const std::string& flag, const std::vector<std::string>& ar
 bool is_output(const std::string& flag) {
   return flag == "-o" || flag == "--out" || flag == "--output";
 }
-bool is_page(const std::string& file) { return file.ends_with(".html") || file.ends_with(".htm"); }
 
 // "unknown flag '--hyp-out'; it is --output here."
 std::string unknown_flag(const std::string& flag, const std::string& value, const CLI::App& app) {
@@ -126,7 +125,7 @@ std::string unknown_flag(const std::string& flag, const std::string& value, cons
     for (const std::string here : found->here) {
       if (app.get_option_no_throw(here) == nullptr) continue;
       // Answers are no page, which such a flag would make of them.
-      if (here == "--page" && is_output(flag) && !is_page(value)) continue;
+      if (here == "--page" && is_output(flag) && !is_page_name(value)) continue;
       if (here[0] == '-') return fmt::format("unknown flag '{}'; it is {} here.", flag, here);
       return fmt::format("unknown flag '{}'; the {} stands without a flag.", flag, here);
     }

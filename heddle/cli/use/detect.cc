@@ -53,8 +53,7 @@ void print_boxes(const std::string& path, const std::vector<std::string>& labels
 void run(const Flags& flags) {
   check(flags.threshold >= 0 && flags.threshold <= 1, ErrorKind::usage,
         "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
-  check(flags.page.empty() || flags.page.ends_with(".html") || flags.page.ends_with(".htm"),
-        ErrorKind::usage,
+  check(flags.page.empty() || is_page_name(flags.page), ErrorKind::usage,
         "--page is '{}', and a page is called FILE.html; results go to the standard output: "
         "add '> {}'",
         flags.page, flags.page);

@@ -261,10 +261,7 @@ void end_tiles_amx() { _tile_release(); }
 #pragma GCC pop_options
 
 namespace {
-bool is_amx() {
-  static const bool is = matrix_unit() == MatrixUnit::amx;
-  return is;
-}
+bool is_amx() { return matrix_unit() == MatrixUnit::amx; }
 }  // namespace
 
 void multiply_tiles(const TileProduct& p) {

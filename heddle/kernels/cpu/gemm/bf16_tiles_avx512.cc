@@ -1,4 +1,5 @@
-// Products of tiles by the dot products of AVX-512 BF16: eight rows of two tiles at a time.
+// Products of tiles by the dot products of AVX-512 BF16: eight rows of up to three
+// tiles at a time.
 #if defined(__x86_64__)
 #include "heddle/kernels/cpu/gemm/bf16_shuffle.h"
 #include "heddle/kernels/cpu/gemm/bf16_tiles.h"

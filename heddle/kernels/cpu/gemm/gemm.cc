@@ -29,7 +29,9 @@ namespace {
 using cpu::GemmBlock;
 using cpu::GemmCode;
 
-int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+// How many parts of a size n needs.
+int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+int64_t round_up(int64_t n, int64_t step) { return parts_of(n, step) * step; }
 
 const GemmCode& code_for_int8() {
 #if defined(__x86_64__)
@@ -62,17 +64,21 @@ struct Plan {
     m = g.c.rows, n = g.c.width, first_panel = g.first / code.columns;
     k = g.transpose_a ? g.a.rows : g.a.width;
     filled_k = round_up(k, code.inner_step);
-    panels = (n + code.columns - 1) / code.columns;
+    panels = parts_of(n, code.columns);
     panel_bytes = filled_k * code.columns * size_of(code.packed) + code.tail;
   }
 };
 
-// Packs panel p of the whole b.
-void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to) {
+// Packs panel p of the whole b, or `inner` of its inner elements from l on.
+void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to, int64_t l,
+                int64_t inner) {
   const int64_t first = p * plan.code.columns;
-  const Rows b =
-      g.transpose_b ? g.b.slice(first, g.b.rows - first) : g.b.columns(first, g.b.width - first);
+  const Rows b = g.transpose_b ? g.b.slice(first, g.b.rows - first).columns(l, inner)
+                               : g.b.slice(l, inner).columns(first, g.b.width - first);
   plan.code.pack(b, g.transpose_b, to);
+}
+void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to) {
+  pack_panel(plan, g, p, to, 0, plan.k);
 }
 
 // The packed forms of constant factors; null where the constant was used once.
@@ -99,7 +105,7 @@ std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g
   if (it->second == nullptr) {
     auto packed = std::make_shared<cpu::Buffer>();
     const int64_t columns = g.transpose_b ? g.b.rows : g.b.width;
-    const int64_t panels = (columns + plan.code.columns - 1) / plan.code.columns;
+    const int64_t panels = parts_of(columns, plan.code.columns);
     char* to = packed->reserve(panels * plan.panel_bytes);
     parallel_for(panels, [&](int64_t p) { pack_panel(plan, g, p, to + p * plan.panel_bytes); });
     it->second = packed;
@@ -123,7 +129,7 @@ class LeftFactor {
     a_ = {scratch.reserve(plan.m * width * size_of(packed)), plan.m, width, width, packed};
     if (packed == DType::i8) scale_ = cpu::scratch<float, 8>(plan.m);
     zero_point_ = plan.code.zero_point;
-    parts_ = (plan.m + kPart - 1) / kPart;
+    parts_ = parts_of(plan.m, kPart);
   }
   const Rows& rows() const { return a_; }
   /// What a unit of int8 row r stands for.
@@ -164,17 +170,14 @@ void pack_chunk(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int
   const GemmCode& code = plan.code;
   thread_local cpu::Buffer scratch;
   const int64_t inner = std::min(block.inner, plan.k - l);
-  const int64_t groups = (rows + code.group_rows - 1) / code.group_rows;
+  const int64_t groups = parts_of(rows, code.group_rows);
   block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
   block.panel_bytes = code.columns * block.inner * size_of(code.packed);
   char* const a = scratch.reserve(groups * block.group_bytes + panels * block.panel_bytes);
   char* const b = a + groups * block.group_bytes;
   code.pack_transposed(g.a.slice(l, inner).columns(row, rows), a);
   for (int64_t p = 0; p < panels; ++p) {
-    const int64_t column = (first + p) * code.columns, left = plan.n - column;
-    const Rows part = g.transpose_b ? g.b.slice(column, left).columns(l, inner)
-                                    : g.b.slice(l, inner).columns(column, left);
-    code.pack(part, g.transpose_b, b + p * block.panel_bytes);
+    pack_panel(plan, g, plan.first_panel + first + p, b + p * block.panel_bytes, l, inner);
   }
   block.a = a, block.b = b;
 }
@@ -249,10 +252,10 @@ struct Grid {
     }
     const int64_t wanted = threads == 1 ? 1 : 8 * threads;
     rows = std::min(round_up(plan.m, code.group_rows), code.block_rows);
-    row_blocks = (plan.m + rows - 1) / rows;
+    row_blocks = parts_of(plan.m, rows);
     ranges = std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
-    range = (plan.panels + ranges - 1) / ranges;
-    ranges = (plan.panels + range - 1) / range;
+    range = parts_of(plan.panels, ranges);
+    ranges = parts_of(plan.panels, range);
   }
 
  private:
@@ -262,20 +265,19 @@ struct Grid {
     const GemmCode& code = plan.code;
     constexpr int64_t kPacked = 10;  // products that take as long as packing an element
     constexpr int64_t kBlocks = 4;   // for each thread: more balance nothing better
-    const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-    const int64_t groups = parts(plan.m, code.group_rows), most = code.block_rows * 5 / 2;
+    const int64_t groups = parts_of(plan.m, code.group_rows), most = code.block_rows * 5 / 2;
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int64_t q = 1; q <= plan.panels; ++q) {
-      const int64_t width = parts(plan.panels, q), columns = width * code.columns;
+      const int64_t width = parts_of(plan.panels, q), columns = width * code.columns;
       const int64_t tallest = std::max<int64_t>(1, (most - columns) / code.group_rows);
-      for (int64_t p = parts(groups, tallest); p <= groups; ++p) {
-        const int64_t height = parts(groups, p) * code.group_rows;
-        const int64_t blocks = parts(plan.m, height) * parts(plan.panels, width);
+      for (int64_t p = parts_of(groups, tallest); p <= groups; ++p) {
+        const int64_t height = parts_of(groups, p) * code.group_rows;
+        const int64_t blocks = parts_of(plan.m, height) * parts_of(plan.panels, width);
         const int64_t time =
-            parts(blocks, threads) * (height * columns + kPacked * (height + columns));
+            parts_of(blocks, threads) * (height * columns + kPacked * (height + columns));
         if (time < least) {
-          least = time, rows = height, row_blocks = parts(plan.m, height);
-          range = width, ranges = parts(plan.panels, width);
+          least = time, rows = height, row_blocks = parts_of(plan.m, height);
+          range = width, ranges = parts_of(plan.panels, width);
         }
         if (blocks >= kBlocks * threads) break;
       }
