@@ -19,7 +19,12 @@ std::vector<int32_t> first_of(const Segments& segments) {
 }
 
 Linear layer(const Scope& s, const ClassOptions& o, bool has_bias = true) {
-  return {s, {.in = o.width, .out = o.labels, .bias = has_bias, .init = Init::normal(o.std)}};
+  return {s,
+          {.in = o.width,
+           .out = o.labels,
+           .bias = has_bias,
+           .init = Init::normal(o.std),
+           .is_head = true}};
 }
 
 Activation activation_of(const HubConfig& hub) {
@@ -98,12 +103,12 @@ Heads::OfInput classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::O
 
 Heads::OfInput classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
                                   const SummaryConfig& c, const HubConfig& hub) {
-  const auto dense = [&](const Scope& at, int64_t outputs) {
-    return Linear(at, {.in = o.width, .out = outputs, .init = Init::normal(o.std)});
-  };
   std::optional<Linear> summary;
-  if (c.summary_use_proj) summary.emplace(dense(s / "summary", o.width));
-  return [c, summary, kind = activation_of(hub), classes = dense(out, o.labels), site = s.prefix()](
+  if (c.summary_use_proj) {
+    summary.emplace(s / "summary",
+                    Linear::Options{.in = o.width, .out = o.width, .init = Init::normal(o.std)});
+  }
+  return [c, summary, kind = activation_of(hub), classes = layer(out, o), site = s.prefix()](
              const Tensor& h, const ModelInput& input, const Run& run) {
     Tensor x = summary_rows(h, input.segments, c.summary_type);
     x = summary ? (*summary)(x, run, kind) : kind == Activation::none ? x : activation(kind, x);

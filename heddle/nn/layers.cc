@@ -7,6 +7,7 @@ namespace heddle::nn {
 
 Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
   weight_ = &(s / "weight").parameter({o.out, o.in}, o.init, o.layout);
+  if (!o.is_head) weight_->between_hidden_states();
   if (o.bias) bias_ = &(s / "bias").parameter({o.out}, o.bias_init);
 }
 
@@ -19,6 +20,7 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names,
   check(o.layout == Layout::as_is, ErrorKind::internal, "{}: stacked weights lie as they are",
         name_);
   weight_ = &s.stacked(names, "weight", outs, {0, o.in}, o.init);
+  if (!o.is_head) weight_->between_hidden_states();
   if (o.bias) bias_ = &s.stacked(names, "bias", outs, {0}, o.bias_init);
 }
 

@@ -16,6 +16,7 @@ class Linear {
     int64_t out = 0;
     bool bias = true;
     Init init = Init::xavier_uniform(), bias_init = Init::zeros();
+    bool is_head = false;           ///< its outputs are logits, boxes or the like, no hidden states
     Layout layout = Layout::as_is;  ///< transposed: the checkpoint holds [in, out], as GPT-2's does
   };
   Linear(const Scope& s, const Options& o);

@@ -104,6 +104,10 @@ class Parameter {
     decays_ = false;
     return *this;
   }
+  /// Whether it is the matrix of a linear layer or a convolution from hidden states to hidden
+  /// states: no table, no head, nothing over pixels.
+  bool is_hidden_matrix() const { return is_hidden_matrix_; }
+  void between_hidden_states() { is_hidden_matrix_ = true; }
   /// Whether it is a part of the model: others are trained beside it and stand in states of a run,
   /// but not in what is saved of the model.
   bool is_saved() const { return is_saved_; }
@@ -145,7 +149,7 @@ class Parameter {
   bool is_fixed_ = false;
   Shape shape_;
   std::vector<Part> parts_;
-  bool decays_ = true, is_saved_ = true;
+  bool decays_ = true, is_saved_ = true, is_hidden_matrix_ = false;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
   mutable Tensor value_;
   Tensor shadow_;

@@ -130,8 +130,10 @@ std::vector<std::string> TrainConfig::score_names() const {
 }
 
 OptimizerOptions TrainConfig::optimizer_options() const {
+  const bool is_muon = optimizer == "muon";
   return {.is_sgd = optimizer.starts_with("sgd"),
-          .decoupled_decay = optimizer.ends_with("w"),
+          .is_muon = is_muon,
+          .decoupled_decay = is_muon || optimizer.ends_with("w"),
           .momentum = momentum,
           .nesterov = nesterov,
           .beta1 = adam_beta1,

@@ -173,10 +173,11 @@ struct TrainConfig {
     part_fields(v);
     v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
     v("optimizer", optimizer,
-      "adam or sgd with momentum; adamw and sgdw: with decoupled weight decay",
-      one_of({"adam", "adamw", "sgd", "sgdw"}));
-    v("momentum", momentum, "of sgd", from_below(0, 1));
-    v("nesterov", nesterov, "Nesterov's momentum, of sgd");
+      "adam or sgd with momentum; adamw and sgdw: with decoupled weight decay; muon: orthogonal "
+      "steps for the matrices of hidden layers, adamw for the rest",
+      one_of({"adam", "adamw", "sgd", "sgdw", "muon"}));
+    v("momentum", momentum, "of sgd and muon", from_below(0, 1));
+    v("nesterov", nesterov, "Nesterov's momentum, of sgd and muon");
     v("schedule", schedule, "of the learning rate",
       one_of({"noam", "inverse_sqrt", "cosine", "linear", "constant"}));
     v("learning_rate", learning_rate, "at its peak (noam: a factor)", at_least(0));

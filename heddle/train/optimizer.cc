@@ -1,5 +1,5 @@
-// One update: the norm of the gradients, clipping, Adam or SGD, the average; the formulas of the
-// schedules.
+// One update: the norm of the gradients, clipping, Adam, SGD or Muon, the average; the formulas of
+// the schedules.
 #include "heddle/train/optimizer.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/kernels/kernels.h"
+#include "heddle/train/muon.h"
 
 namespace heddle::train {
 namespace {
@@ -27,7 +28,8 @@ Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options
   for (const auto& p : parameters.all()) {
     Moments m;
     if (!p->is_buffer()) m.m = Tensor::zeros(p->shape(), DType::f32);
-    if (!p->is_buffer() && !options.is_sgd) m.v = Tensor::zeros(p->shape(), DType::f32);
+    if (!p->is_buffer() && !options.is_sgd && !goes_by_muon(*p))
+      m.v = Tensor::zeros(p->shape(), DType::f32);
     if (options.ema_decay > 0) m.ema = p->value().clone();
     moments_.push_back(std::move(m));
     rate_factors_.push_back(1);
@@ -49,6 +51,10 @@ std::string Optimizer::first_bad_gradient() const {
     if (p->grad().defined() && !kernels().all_finite(p->grad().rows())) return p->name();
   }
   return "";
+}
+
+bool Optimizer::goes_by_muon(const nn::Parameter& p) const {
+  return options_.is_muon && p.is_hidden_matrix();
 }
 
 void Optimizer::update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
@@ -96,6 +102,7 @@ void Optimizer::step(double learning_rate, double grad_scale) {
   const auto t = static_cast<double>(updates_);
   // Early updates would be averaged with the random start: the window grows with t.
   const double ema_decay = std::min(options_.ema_decay, (1 + t) / (10 + t));
+  std::vector<MuonArgs> by_muon;
   auto& all = parameters_->all();
   for (size_t i = 0; i < all.size(); ++i) {
     nn::Parameter& p = *all[i];
@@ -104,9 +111,23 @@ void Optimizer::step(double learning_rate, double grad_scale) {
       if (m.ema.defined()) average(m.ema, p.value(), static_cast<float>(1 - ema_decay));
       continue;
     }
-    update(p, m, learning_rate * rate_factors_[i], grad_scale, ema_decay);
+    const double rate = learning_rate * rate_factors_[i];
+    if (goes_by_muon(p)) {
+      by_muon.push_back({&p, m.m, m.ema, rate});
+      continue;
+    }
+    update(p, m, rate, grad_scale, ema_decay);
     p.grad() = Tensor();
     p.changed(false);
+  }
+  muon_step(by_muon, {.momentum = options_.momentum,
+                      .nesterov = options_.nesterov,
+                      .weight_decay = options_.weight_decay,
+                      .grad_scale = grad_scale,
+                      .ema_decay = ema_decay});
+  for (const MuonArgs& of : by_muon) {
+    of.p->grad() = Tensor();
+    of.p->changed(false);
   }
 }
 

@@ -1,5 +1,5 @@
-// Adam, AdamW and SGD over all parameters, with an exponential moving average of the weights, and
-// the learning rate as a function of the update.
+// Adam, AdamW, SGD and Muon over all parameters, with an exponential moving average of the weights,
+// and the learning rate as a function of the update.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 namespace heddle::train {
 
 struct OptimizerOptions {
-  bool is_sgd = false;           ///< with momentum; else Adam (Kingma & Ba 2015)
+  bool is_sgd = false;   ///< with momentum; else Adam (Kingma & Ba 2015)
+  bool is_muon = false;  ///< of matrices between hidden states, see muon.h; else what is_sgd says
   bool decoupled_decay = false;  ///< AdamW (Loshchilov & Hutter 2019), and the same of SGD
-  double momentum = 0.9;         ///< of SGD
+  double momentum = 0.9;         ///< of SGD and Muon
   bool nesterov = true;
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
   double weight_decay = 0;  ///< of what Parameter::decays() says: no vectors
@@ -22,8 +23,8 @@ struct OptimizerOptions {
 
 /// Moments of one parameter, f32, of its shape.
 struct Moments {
-  Tensor m;    ///< SGD's velocity; undefined of a buffer
-  Tensor v;    ///< undefined of a buffer, and in SGD
+  Tensor m;    ///< SGD's and Muon's velocity; undefined of a buffer
+  Tensor v;    ///< undefined of a buffer, and in SGD and Muon
   Tensor ema;  ///< undefined if no average is kept. Of buffers too: the averaged weights' running
                ///< statistics are near the average of those of the weights.
 };
@@ -50,6 +51,7 @@ class Optimizer {
   const std::vector<Moments>& moments() const { return moments_; }
 
  private:
+  bool goes_by_muon(const nn::Parameter& p) const;
   void update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
               double ema_decay) const;
 

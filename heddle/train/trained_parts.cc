@@ -132,6 +132,7 @@ void TrainedParts::add_whole(nn::Parameter& parameter, const nn::Part& part,
   nn::Parameter& own = parameters_.get(Shape(shape), {{prefix + part.name, 0, part.rows}},
                                        nn::Init::zeros(), parameter.kind());
   if (!parameter.decays()) own.without_decay();
+  if (parameter.is_hidden_matrix()) own.between_hidden_states();
   wholes_.push_back({&parameter, &own, part.begin * row});
   std::memcpy(own.value().data<float>(), parameter.value().data<float>() + wholes_.back().begin,
               static_cast<size_t>(own.elements()) * sizeof(float));

@@ -2,7 +2,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/activation.cc"
 #include "heddle/kernels/activation.h"
+#include <type_traits>
+
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/gelu_pieces.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "hwy/foreach_target.h"
@@ -46,6 +49,48 @@ struct GeluNew {
     return sigmoid_vec(hn::Mul(x, c));
   }
 };
+#if HWY_TARGET == HWY_AVX3
+// The same out of tables of 32, for rows in bf16: a third of the time of erfc and exp.
+struct GeluByPieces {
+  Vec table[4][2];
+
+  explicit HWY_INLINE GeluByPieces(const GeluPieces& pieces) {
+    for (int i = 0; i < 4; ++i) {
+      table[i][0] = hn::Load(F32(), pieces.power[i]);
+      table[i][1] = hn::Load(F32(), pieces.power[i] + 16);
+    }
+  }
+  // The function at -|x|; 0 from kGeluEnd on.
+  HWY_INLINE Vec at_minus(Vec a) const {
+    const Vec magic = splat(0x1.8p23f), place = hn::Mul(a, splat(kGeluPiecesPerUnit));
+    const Vec shifted = hn::Add(place, magic);  // the piece's number in the lowest bits
+    const Vec t = hn::Sub(place, hn::Sub(shifted, magic));
+    const auto power = [&](int i) HWY_ATTR {
+      const __m512i piece = _mm512_castps_si512(shifted.raw);
+      return Vec{_mm512_permutex2var_ps(table[i][0].raw, piece, table[i][1].raw)};
+    };
+    Vec p = hn::MulAdd(power(3), t, power(2));
+    p = hn::MulAdd(p, t, power(1));
+    p = hn::MulAdd(p, t, power(0));
+    return hn::IfThenZeroElse(hn::Ge(a, splat(kGeluEnd)), p);  // NaN stays
+  }
+  // What x > 0 has of a function whose values at x and -x add up to 1.
+  static HWY_INLINE Vec by_sign(Vec x, Vec at_minus) {
+    return hn::IfThenElse(hn::Gt(x, zero()), hn::Sub(splat(1.0f), at_minus), at_minus);
+  }
+};
+struct GeluValueByPieces : GeluByPieces {
+  HWY_INLINE GeluValueByPieces() : GeluByPieces(pieces_of_normal_tail()) {}
+  HWY_INLINE Vec value(Vec x) const { return hn::Mul(x, by_sign(x, at_minus(hn::Abs(x)))); }
+};
+struct GeluSlopeByPieces : GeluByPieces {
+  HWY_INLINE GeluSlopeByPieces() : GeluByPieces(pieces_of_gelu_slope()) {}
+  HWY_INLINE Vec slope(Vec x) const { return by_sign(x, at_minus(hn::Abs(x))); }
+};
+#else
+using GeluValueByPieces = Gelu;
+using GeluSlopeByPieces = Gelu;
+#endif
 // x sigmoid(x) (Elfwing et al. 2017)
 struct Silu {
   static HWY_INLINE Vec value(Vec x) { return hn::Mul(x, sigmoid_vec(x)); }
@@ -61,6 +106,14 @@ struct Tanh {
     return hn::NegMulAdd(t, t, splat(1.0f));
   }
 };
+
+// How an activation is computed for rows of T.
+template <class Op, class T>
+constexpr bool kByPieces = std::is_same_v<Op, Gelu>&& std::is_same_v<T, bf16>;
+template <class Op, class T>
+using ValueOf = std::conditional_t<kByPieces<Op, T>, GeluValueByPieces, Op>;
+template <class Op, class T>
+using SlopeOf = std::conditional_t<kByPieces<Op, T>, GeluSlopeByPieces, Op>;
 
 // Calls f.operator()<Op>() with the type of the activation.
 template <class F>
@@ -81,11 +134,12 @@ void activation_impl(Activation kind, Rows x, const Dropout& dropout, Rows y) {
   visit_activation(kind, [&]<class Op>() {
     for_each_row(
         [&]<class T>(int64_t r) HWY_ATTR {
+          const ValueOf<Op, T> op;
           DropoutRow mask(dropout, r);
           const auto px = at<T>(x, r);
           const auto py = at<T>(y, r);
           for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-            store(mask.apply(Op::value(load(offset(px, c), part)), c), offset(py, c), part);
+            store(mask.apply(op.value(load(offset(px, c), part)), c), offset(py, c), part);
           });
         },
         y, x);
@@ -96,13 +150,14 @@ void activation_backward_impl(Activation kind, Rows x, Rows dy, const Dropout& d
   visit_activation(kind, [&]<class Op>() {
     for_each_row(
         [&]<class T>(int64_t r) HWY_ATTR {
+          const SlopeOf<Op, T> op;
           DropoutRow mask(dropout, r);
           const auto px = at<T>(x, r);
           const auto pdy = at<T>(dy, r);
           const auto pdx = at<T>(dx, r);
           for_columns(dx.width, [&](int64_t c, auto part) HWY_ATTR {
             const Vec d = mask.apply(load(offset(pdy, c), part), c);
-            store(hn::Mul(d, Op::slope(load(offset(px, c), part))), offset(pdx, c), part);
+            store(hn::Mul(d, op.slope(load(offset(px, c), part))), offset(pdx, c), part);
           });
         },
         dx, x, dy);

@@ -103,6 +103,7 @@ nn::Convolution convolution(const Scope& s, const CctConfig& c, int64_t i) {
            .stride = c.conv_stride,
            .padding = c.conv_padding,
            .bias = false,
+           .of_pixels = i == 0,
            .init = Init::normal(std::sqrt(2 / inputs))}};  // He et al. 2015
 }
 
@@ -219,16 +220,17 @@ class Cct final : public ImageModel {
   }
 
  private:
-  // Section 3.2: convolution, ReLU and pool, then positions.
+  // Section 3.2: convolution, ReLU and pool, then positions. The largest of a window's ReLUs is the
+  // ReLU of its largest, with the same gradients, of fewer numbers.
   Tensor embed(const ImageRows& images, const Segments& rows,
                const std::shared_ptr<const RowIds>& ids, const Run& run) const {
     const LayerName layer(embeddings_);
     Tensor x = cast(images.x, run.compute);
     std::vector<ImageSize> sizes = *images.sizes;
     for (const nn::Convolution& convolution : convolutions_) {
-      x = convolution(x, sizes, run, Activation::relu);
+      x = convolution(x, sizes, run);
       sizes = convolution.output_sizes(sizes);
-      x = max_pool(x, sizes, c_.pool());
+      x = activation(Activation::relu, max_pool(x, sizes, c_.pool()));
       sizes = output_sizes(sizes, c_.pool());
     }
     const DropoutSpec spec = run.dropout(c_.hidden_dropout_prob, embeddings_, ids);

@@ -159,7 +159,11 @@ Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
 
 void Detr::add_heads(const Scope& s, int64_t labels) {
   const auto linear = [&](const Scope& at, int64_t out, const Init& bias = Init::zeros()) {
-    return Linear(at, {.in = c_.d_model, .out = out, .init = init_of(c_), .bias_init = bias});
+    return Linear(at, {.in = c_.d_model,
+                       .out = out,
+                       .init = init_of(c_),
+                       .bias_init = bias,
+                       .is_head = out != c_.d_model});
   };
   const bool has_sigmoids = c_.loss.has_sigmoids();
   const int64_t classes = labels + (has_sigmoids ? 0 : 1);

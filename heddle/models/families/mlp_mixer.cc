@@ -112,7 +112,8 @@ class MlpMixer final : public ImageModel {
         stem_(s / "stem" / "proj", {.in = c.num_channels,
                                     .out = c.hidden_size,
                                     .kernel = c.patch_size,
-                                    .stride = c.patch_size}),
+                                    .stride = c.patch_size,
+                                    .of_pixels = true}),
         blocks_(nn::make_layers(s / "blocks", c.num_hidden_layers,
                                 [&](const Scope& at, int64_t) { return MixerBlock(at, c); })),
         norm_(s / "norm", c.hidden_size, c.layer_norm_eps) {

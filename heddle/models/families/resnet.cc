@@ -135,6 +135,7 @@ nn::NormedConvolution convolution(const Scope& s, const ResnetConfig& c, int64_t
            .kernel = kernel,
            .stride = stride,
            .padding = kernel / 2,
+           .of_pixels = in == c.num_channels,
            .init = Init::kaiming(kernel, out)},
           c.norm_kind()};
 }

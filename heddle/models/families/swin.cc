@@ -304,6 +304,7 @@ Swin::Swin(const Scope& base, const Scope& s, const Config& c, const HubConfig& 
                 .out = c.embed_dim,
                 .kernel = c.patch_size,
                 .stride = c.patch_size,
+                .of_pixels = true,
                 .init = Init::normal(c.initializer_range)}),
       patch_norm_(base / "embeddings" / "norm", c.embed_dim, kEps),
       positions_(positions(base / "embeddings" / "position_embeddings", c)),

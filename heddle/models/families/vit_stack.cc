@@ -125,6 +125,7 @@ VitStack::VitStack(const Names& n, const VitConfig& c, const HubConfig& hub)
                 .out = c.hidden_size,
                 .kernel = c.patch_size,
                 .stride = c.patch_size,
+                .of_pixels = true,
                 .init = Init::normal(c.initializer_range)}),
       tokens_(token_rows(n.scope / "embeddings", n.tokens, c)),
       positions_(

@@ -10,19 +10,20 @@ Convolution::Convolution(const Scope& s, const Options& o)
                  .parameter({o.out, o.kernel * o.kernel * o.in}, o.init,
                             is_matrix ? Layout::as_is : Layout::channels_first,
                             {o.out, o.in, o.kernel, o.kernel});
+  if (!o.of_pixels) weight_->between_hidden_states();
   if (o.bias) bias_ = &(s / "bias").parameter({o.out}, Init::zeros());
 }
 
-Tensor Convolution::operator()(const Tensor& x, std::span<const ImageSize> sizes, const Run& run,
-                               Activation kind) const {
+Tensor Convolution::operator()(const Tensor& x, std::span<const ImageSize> sizes,
+                               const Run& run) const {
   const LayerName layer(name_);
   const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
   if (is_recording()) {
-    return convolution(x, sizes, weight_->in(run.compute), bias, windows_, {.activation = kind});
+    return convolution(x, sizes, weight_->in(run.compute), bias, windows_);
   }
   const DType held = run.int8 ? DType::f32 : run.compute;
   return convolution(x, sizes, weight_->in_or_master(held), bias, windows_,
-                     {.activation = kind, .constant_w = weight_->identity(held), .int8 = run.int8});
+                     {.constant_w = weight_->identity(held), .int8 = run.int8});
 }
 
 Tensor Convolution::by(const Tensor& weight, const Tensor& bias, const Tensor& x,

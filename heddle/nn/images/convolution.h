@@ -6,7 +6,7 @@
 
 namespace heddle::nn {
 
-/// y = activation(W * x + b) over square windows: weight named "weight", in checkpoints [out, in,
+/// y = W * x + b over square windows: weight named "weight", in checkpoints [out, in,
 /// kernel, kernel], in memory [out, kernel * kernel * in]; bias [out] named "bias".
 class Convolution {
  public:
@@ -15,14 +15,14 @@ class Convolution {
     int64_t out = 0;
     int64_t kernel = 1, stride = 1, padding = 0;
     bool bias = true;
+    bool of_pixels = false;  ///< its inputs are an image's pixels, no hidden states
     Init init = Init::xavier_uniform();
   };
   Convolution(const Scope& s, const Options& o);
 
   /// x: [pixels of all images, in]    returns: [pixels of output_sizes(sizes), out]
   /// Errors: shape if sizes do not fit, or an image holds no window.
-  Tensor operator()(const Tensor& x, std::span<const ImageSize> sizes, const Run& run,
-                    Activation kind = Activation::none) const;
+  Tensor operator()(const Tensor& x, std::span<const ImageSize> sizes, const Run& run) const;
   /// The same windows by another weight and bias.
   Tensor by(const Tensor& weight, const Tensor& bias, const Tensor& x,
             std::span<const ImageSize> sizes, const LinearOptions& options) const;
