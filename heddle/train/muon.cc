@@ -26,11 +26,8 @@ struct Sides {
 void newton_schulz_step(const Sides& sides, const Tensor& x, const Tensor& gram,
                         const Tensor& square, const Tensor& factor, const Tensor& next) {
   const bool left = sides.from_left();
-  kernels().gemm({.a = x.rows(),
-                  .b = x.rows(),
-                  .c = gram.rows(),
-                  .transpose_a = !left,
-                  .transpose_b = left});
+  kernels().gemm(
+      {.a = x.rows(), .b = x.rows(), .c = gram.rows(), .transpose_a = !left, .transpose_b = left});
   kernels().convert(gram.rows(), factor.rows());
   kernels().gemm({.a = factor.rows(), .b = factor.rows(), .c = square.rows()});
   kernels().axpby(kB, gram.rows(), kC, square.rows());

@@ -28,8 +28,9 @@ struct MuonOptions {
   double grad_scale = 1, ema_decay = 0;
 };
 /// v = momentum v + g; w -= lr (0.2 sqrt(max(m, n)) orthogonal(g + momentum v, or v) + decay w),
-/// for each tensor that the checkpoint has of the parameter, as it lies in memory: [m, n]. The factor gives steps the size
-/// of Adam's, so that both take the same rate. Matrices side by side on all threads.
+/// for each tensor that the checkpoint has of the parameter, as it lies in memory: [m, n]. The
+/// factor gives steps the size of Adam's, so that both take the same rate. Matrices side by side on
+/// all threads.
 void muon_step(std::span<const MuonArgs> all, const MuonOptions& options);
 
 }  // namespace heddle::train
