@@ -56,12 +56,11 @@ void step(const StoredMatrix& matrix, const MuonOptions& o) {
   if (o.nesterov) kernels().axpby(grad_scale, g, momentum, way.rows());
   const Tensor direction = orthogonal(way);
   const auto size = static_cast<float>(0.2 * std::sqrt(std::max(matrix.rows, columns)));
-  const Tensor no_velocity = Tensor::zeros({matrix.rows, columns}, DType::f32);
   bf16* const shadow = p.shadow();
   const bool has_ema = matrix.of->ema.defined();
   kernels().sgd({.w = p.value().data<float>() + first,
                  .g = direction.data<float>(),
-                 .v = no_velocity.data<float>(),
+                 .v = way.data<float>(),  // without momentum: written alone
                  .shadow = shadow == nullptr ? nullptr : shadow + first,
                  .ema = has_ema ? matrix.of->ema.data<float>() + first : nullptr,
                  .n = matrix.rows * columns,

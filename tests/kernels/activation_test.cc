@@ -55,9 +55,9 @@ TEST(Activation, the_slope_matches_finite_differences) {
 }
 
 TEST(Activation, far_arguments_stay_finite_and_reach_their_limits) {
-  for_each_target([] {
-    Matrix x(1, 4), y(1, 4), dx(1, 4), dy(1, 4);
-    const double at[] = {-1e4, -30, 30, 1e4};
+  for_each_case([](int64_t, DType dtype) {
+    Matrix x(1, 4, dtype), y(1, 4, dtype), dx(1, 4, dtype), dy(1, 4, dtype);
+    const double at[] = {-9984, -30, 30, 9984};  // bf16 has them
     x.fill([&](int64_t, int64_t c) { return at[c]; });
     dy.fill([](int64_t, int64_t) { return 1; });
     for (Activation kind : {Activation::gelu, Activation::gelu_new, Activation::silu,
@@ -74,12 +74,26 @@ TEST(Activation, far_arguments_stay_finite_and_reach_their_limits) {
 }
 
 TEST(Activation, nan_is_not_hidden) {
-  for_each_target([] {
-    Matrix x(1, 5), y(1, 5);
+  for_each_case([](int64_t width, DType dtype) {
+    Matrix x(1, width, dtype), y(1, width, dtype);
     x.fill([](int64_t, int64_t) { return std::nan(""); });
     for (Activation kind : kAll) {
       kernels().activation(kind, x, {}, y);
-      for (int64_t c = 0; c < 5; ++c) EXPECT_TRUE(std::isnan(y.get(0, c)));
+      for (int64_t c = 0; c < width; ++c) EXPECT_TRUE(std::isnan(y.get(0, c)));
+    }
+  });
+}
+
+TEST(Activation, gelu_of_bf16_keeps_the_digits_of_its_tail) {
+  for_each_target([] {
+    constexpr int64_t kWidth = 601;
+    Matrix x(1, kWidth, DType::bf16), y(1, kWidth, DType::bf16);
+    x.fill([](int64_t, int64_t c) { return -0.01 * static_cast<double>(c); });
+    kernels().activation(Activation::gelu, x, {}, y);
+    for (int64_t c = 0; c < kWidth; ++c) {
+      const double want = value(Activation::gelu, x.get(0, c));
+      if (x.get(0, c) <= -6) break;
+      EXPECT_NEAR(y.get(0, c), want, 0.006 * std::fabs(want)) << x.get(0, c);
     }
   });
 }

@@ -50,7 +50,7 @@ struct GeluNew {
   }
 };
 #if HWY_TARGET == HWY_AVX3
-// The same out of tables of 32, for rows in bf16: a third of the time of erfc and exp.
+// The same out of tables of 32, for rows in bf16: half the time of erfc and exp.
 struct GeluByPieces {
   Vec table[4][2];
 
