@@ -16,6 +16,7 @@
 #include "heddle/kernels/patches.h"
 #include "heddle/kernels/reduce.h"
 #include "heddle/kernels/transpose.h"
+#include "heddle/kernels/winograd.h"
 
 namespace heddle {
 
@@ -27,9 +28,10 @@ struct KernelTable : Families... {
   /// Calls visit.operator()<&pointer, definition>(name) for each.
   static void list(const auto& visit) { (Families::list(visit), ...); }
 };
-using Kernels = KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels,
-                            NormKernels, BatchNormKernels, EmbeddingKernels, PatchKernels,
-                            TransposeKernels, AttentionKernels, LossKernels, OptimizerKernels>;
+using Kernels =
+    KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
+                BatchNormKernels, EmbeddingKernels, PatchKernels, WinogradKernels, TransposeKernels,
+                AttentionKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();

@@ -38,12 +38,74 @@ Values written(const std::vector<const std::vector<float>*>& rows,
   return all;
 }
 
+// What a kernel writes into `to` of small whole numbers in `from`.
+template <class From, class To>
+Values written_from(std::vector<From>& from, std::vector<To>& to, const std::function<void()>& f) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    from[i] = From(static_cast<float>(static_cast<int>(i * 7 % 11) - 5) * 4);
+  }
+  f();
+  Values all;
+  for (const To v : to) all.push_back(static_cast<float>(v));
+  return all;
+}
+
+// Winograd's transforms, which ops use on some CPUs alone: of an image of 4 x 5 pixels, 3 channels.
+std::map<std::string, std::function<Values()>> winograd() {
+  static const ImageSize size{4, 5};
+  static std::vector<bf16> pixels(20 * 3), tiles(16 * 6 * 3), w(2 * 27), of_weights(16 * 2 * 3);
+  static std::vector<float> sums(16 * 6 * 3), dw(2 * 27), of_gradients(16 * 2 * 3);
+  const auto bf16_rows = [](std::vector<bf16>& x, int64_t width) {
+    return Rows{x.data(), std::ssize(x) / width, width, width, DType::bf16};
+  };
+  const auto f32_rows = [](std::vector<float>& x, int64_t width) {
+    return Rows{x.data(), std::ssize(x) / width, width, width, DType::f32};
+  };
+  const auto args = [=](const Rows& of_tiles) {
+    return WinogradArgs{.pixels = bf16_rows(pixels, 3),
+                        .tiles = of_tiles,
+                        .sizes = &size,
+                        .images = 1,
+                        .padding = 1};
+  };
+  return {
+      {"winograd_inputs",
+       [=] {
+         return written_from(pixels, tiles,
+                             [=] { kernels().winograd_inputs(args(bf16_rows(tiles, 3))); });
+       }},
+      {"winograd_outputs",
+       [=] {
+         return written_from(sums, pixels,
+                             [=] { kernels().winograd_outputs(args(f32_rows(sums, 3))); });
+       }},
+      {"winograd_outputs_backward",
+       [=] {
+         return written_from(pixels, tiles, [=] {
+           kernels().winograd_outputs_backward(args(bf16_rows(tiles, 3)));
+         });
+       }},
+      {"winograd_weights",
+       [=] {
+         return written_from(w, of_weights, [=] {
+           kernels().winograd_weights({bf16_rows(w, 27), bf16_rows(of_weights, 3)});
+         });
+       }},
+      {"winograd_weights_backward",
+       [=] {
+         return written_from(of_gradients, dw, [=] {
+           kernels().winograd_weights_backward({f32_rows(dw, 27), f32_rows(of_gradients, 3)});
+         });
+       }},
+  };
+}
+
 // Kernels that no op records, with what calls them: values that must be alike.
 const std::map<std::string, std::function<Values()>>& others() {
   static std::vector<float> x(300);
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3;
   const auto rows = [] { return Rows{x.data(), 2, 150, 150, DType::f32}; };
-  static const std::map<std::string, std::function<Values()>> calls = {
+  static std::map<std::string, std::function<Values()>> calls = {
       {"sum_squares", [] { return Values{kernels().sum_squares(x.data(), 300)}; }},
       {"all_finite", [=] { return Values{kernels().all_finite(rows()) ? 1.0 : 0.0}; }},
       {"log_softmax",
@@ -100,6 +162,7 @@ const std::map<std::string, std::function<Values()>>& others() {
          return written({&w, &v, &ema}, shadow);
        }},
   };
+  calls.merge(winograd());
   return calls;
 }
 

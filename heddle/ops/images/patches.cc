@@ -3,19 +3,15 @@
 #include "heddle/ops/images/patches.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "heddle/kernels/kernels.h"
+#include "heddle/ops/images/winograd.h"
 
 namespace heddle {
 namespace {
 
 using Sizes = std::shared_ptr<const std::vector<ImageSize>>;
-
-int64_t area(std::span<const ImageSize> sizes) {
-  int64_t pixels = 0;
-  for (const ImageSize& size : sizes) pixels += size.height * size.width;
-  return pixels;
-}
 
 void check_pixels(const char* name, const Tensor& x, std::span<const ImageSize> sizes) {
   check(x.rank() == 2 && x.size(0) == area(sizes), ErrorKind::shape,
@@ -155,6 +151,12 @@ struct Blockwise {
 
 }  // namespace
 
+int64_t area(std::span<const ImageSize> sizes) {
+  int64_t pixels = 0;
+  for (const ImageSize& size : sizes) pixels += size.height * size.width;
+  return pixels;
+}
+
 ImageSize output_size(const ImageSize& size, const WindowOptions& o) {
   check(o.kernel >= 1 && o.stride >= 1 && o.padding >= 0, ErrorKind::shape,
         "windows of {} pixels, {} apart, with padding of {}: there are none such", o.kernel,
@@ -219,17 +221,24 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
   // What the activation's slope is found from: its input, or, for ReLU, its result.
   const bool keeps = has_gradient && kind != Activation::none && kind != Activation::relu;
   Tensor kept = keeps ? Tensor::empty({blocks.windows(), w.size(0)}, x.dtype()) : Tensor();
-  const Tensor y = blocks.product(pixels, w, bias, options, kept);
+  std::optional<WinogradConvolution> winograd;
+  if (has_gradient && !keeps && !options.result &&
+      WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
+    winograd.emplace(sizes, windows.padding);
+  }
+  const Tensor y = winograd ? winograd->product(pixels, w, bias, kind == Activation::relu)
+                            : blocks.product(pixels, w, bias, options, kept);
   if (kind == Activation::relu) kept = y;
   return record("convolution", {x, w, bias}, y,
-                [blocks, pixels, w = w.detached(), kept, kind, x_needs,
+                [blocks, winograd, pixels, w = w.detached(), kept, kind, x_needs,
                  has_bias = bias.defined()](const Tensor& dresult) -> Grads {
                   Tensor dy = dresult, db;
                   if (kind != Activation::none) {
                     dy = empty_like(dresult);
                     kernels().activation_backward(kind, kept.rows(), dresult.rows(), {}, dy.rows());
                   }
-                  const auto [dx, dw] = blocks.gradients(pixels, w, dy, x_needs);
+                  const auto [dx, dw] = winograd ? winograd->gradients(pixels, w, dy, x_needs)
+                                                 : blocks.gradients(pixels, w, dy, x_needs);
                   if (has_bias) {
                     db = Tensor::empty({dy.size(1)}, DType::f32);
                     kernels().sum_columns(dy.rows(), db.data<float>());
