@@ -124,8 +124,8 @@ inline void winograd_weights(const WinogradWeightArgs& a) {
     double sum = 0;
     for (int64_t i = 0; i < 9; ++i) {
       const int64_t place = r / out;
-      sum += kTileG[place / 4][i / 3] * kTileG[place % 4][i % 3] *
-             element(a.w, r % out, i * in + c);
+      sum +=
+          kTileG[place / 4][i / 3] * kTileG[place % 4][i % 3] * element(a.w, r % out, i * in + c);
     }
     return sum;
   });

@@ -112,8 +112,7 @@ TEST(Winograd, transforms_around_products_are_a_convolution) {
         for (int64_t column = -padding; column + 3 <= size.width + padding; ++column, ++at) {
           double sum = 0;
           for (int64_t i = 0; i < 9; ++i) {
-            const int64_t pixel =
-                definition::pixel_at(row + i / 3, column + i % 3, first, size);
+            const int64_t pixel = definition::pixel_at(row + i / 3, column + i % 3, first, size);
             if (pixel >= 0) sum += x.get(pixel, 0) * w.get(0, i);
           }
           EXPECT_NEAR(y.get(at, 0), sum, std::fabs(sum) / 256) << at;

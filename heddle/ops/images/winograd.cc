@@ -43,8 +43,8 @@ struct Blocks {
       const ImageSize grid = args.grid(i), out = args.outputs(i);
       const TiledImages& last = all.back();
       if (last.images > 0 && (last.tiles + grid.height * grid.width) * bytes > most) {
-        all.push_back({.image = i, .pixel = last.pixel + last.pixels,
-                       .output = last.output + last.outputs});
+        all.push_back(
+            {.image = i, .pixel = last.pixel + last.pixels, .output = last.output + last.outputs});
       }
       TiledImages& block = all.back();
       block.images += 1, block.tiles += grid.height * grid.width;
