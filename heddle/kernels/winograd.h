@@ -22,7 +22,8 @@ struct WinogradArgs {
   int64_t images = 0;
   int64_t padding = 0;          ///< of the inputs
   const float* bias = nullptr;  ///< [channels], of outputs; may be null
-  bool relu = false;            ///< of outputs
+  Rows added = {};              ///< as pixels, to outputs; empty: nothing
+  bool relu = false;            ///< of outputs and what is added
 
   /// What the convolution gives of image i, and in how many tiles.
   ImageSize outputs(int64_t i) const {
@@ -39,7 +40,7 @@ struct WinogradWeightArgs {
   Rows tiles = {};  ///< [16 * out, in], place by place; both bf16, or, of gradients, f32
 };
 
-/// Whether convolutions in bf16 from `in` to `out` channels are trained faster so on this CPU.
+/// Whether convolutions in bf16 from `in` to `out` channels are faster so on this CPU.
 bool winograd_is_faster(int64_t in, int64_t out);
 
 namespace definition {
@@ -93,6 +94,7 @@ inline void winograd_outputs(const WinogradArgs& a) {
       const int64_t pixel = pixel_at(row + i / 2, column + i % 2, first, size);
       for (int64_t c = 0; c < a.tiles.width && pixel >= 0; ++c) {
         double sum = a.bias == nullptr ? 0 : a.bias[c];
+        if (a.added.data != nullptr) sum += element(a.added, pixel, c);
         for (int64_t place = 0; place < 16; ++place) {
           sum += kTileA[place / 4][i / 2] * kTileA[place % 4][i % 2] *
                  element(a.tiles, place * tiles + tile, c);
@@ -148,7 +150,7 @@ inline void winograd_weights_backward(const WinogradWeightArgs& a) {
 struct WinogradKernels {
   /// tiles = Bᵀ d B of each tile's inputs, zeros outside the image.
   void (*winograd_inputs)(const WinogradArgs&);
-  /// pixels = Aᵀ m A of each tile, plus bias.
+  /// pixels = Aᵀ m A of each tile, plus bias and what is added.
   void (*winograd_outputs)(const WinogradArgs&);
   /// tiles = A dy Aᵀ of each tile's outputs.
   void (*winograd_outputs_backward)(const WinogradArgs&);
@@ -167,7 +169,9 @@ struct WinogradKernels {
   }
 };
 
-inline Work work_of(const WinogradArgs& a) { return {bytes_of(a.pixels) + bytes_of(a.tiles), 0}; }
+inline Work work_of(const WinogradArgs& a) {
+  return {bytes_of(a.pixels) + bytes_of(a.tiles) + bytes_of(a.added), 0};
+}
 inline Work work_of(const WinogradWeightArgs& a) { return {bytes_of(a.w) + bytes_of(a.tiles), 0}; }
 
 }  // namespace heddle

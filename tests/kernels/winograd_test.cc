@@ -64,10 +64,12 @@ TEST(Winograd, outputs_are_what_the_definition_says) {
         Matrix tiles(sides.rows(), channels);
         tiles.fill(whole);
         std::vector<float> bias(static_cast<size_t>(channels), 2);
-        Matrix pixels(sides.outputs, channels, DType::bf16), want = pixels;
+        Matrix pixels(sides.outputs, channels, DType::bf16), want = pixels, added = pixels;
+        added.fill([](int64_t r, int64_t c) { return 8 * whole(c, r); });
         const auto args = [&](Matrix& to) {
           WinogradArgs a = sides.args(to, tiles);
           a.bias = bias.data(), a.relu = relu;
+          if (relu) a.added = added;
           return a;
         };
         kernels().winograd_outputs(args(pixels)), definition::winograd_outputs(args(want));

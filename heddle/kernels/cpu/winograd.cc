@@ -76,7 +76,7 @@ void for_lines(const WinogradArgs& a, bool of_outputs, const F& f) {
 // Rows of the pixels [row, row + kSide) x [column, column + kSide) of an image; `outside` for those
 // that it does not have.
 template <int kSide>
-void find_pixels(const WinogradArgs& a, const TileLine& line, int64_t column, bf16* outside,
+void find_pixels(const Rows& pixels, const TileLine& line, int64_t column, bf16* outside,
                  bf16** at) {
   for (int i = 0; i < kSide; ++i) {
     const int64_t y = line.row + i;
@@ -85,7 +85,7 @@ void find_pixels(const WinogradArgs& a, const TileLine& line, int64_t column, bf
       const int64_t x = column + j;
       const bool is_inside = is_row && x >= 0 && x < line.size.width;
       at[i * kSide + j] =
-          is_inside ? a.pixels.row<bf16>(line.pixel + y * line.size.width + x) : outside;
+          is_inside ? pixels.row<bf16>(line.pixel + y * line.size.width + x) : outside;
     }
   }
 }
@@ -101,7 +101,7 @@ void inputs_of_line(const WinogradArgs& a, const TileLine& line) {
   bf16* const zeros = row_of_zeros(channels);
   for (int64_t t = 0; t < line.tiles; ++t) {
     bf16* at[16];
-    find_pixels<4>(a, line, 2 * t - a.padding, zeros, at);
+    find_pixels<4>(a.pixels, line, 2 * t - a.padding, zeros, at);
     bf16* const to = a.tiles.row<bf16>(line.tile + t);
     for_channels(channels, [&](int64_t c, Lanes lanes) {
       __m512 d[4][4];
@@ -126,9 +126,11 @@ void outputs_of_line(const WinogradArgs& a, const TileLine& line) {
   const int64_t channels = a.tiles.width, stride = a.tiles.rows / 16 * a.tiles.stride;
   const __m512 zero = _mm512_setzero_ps();
   bf16* const nowhere = scratch<bf16, 11>(channels);
+  const bool adds = a.added.data != nullptr;
   for (int64_t t = 0; t < line.tiles; ++t) {
-    bf16* at[4];
-    find_pixels<2>(a, line, 2 * t, nowhere, at);
+    bf16 *at[4], *added[4];
+    find_pixels<2>(a.pixels, line, 2 * t, nowhere, at);
+    if (adds) find_pixels<2>(a.added, line, 2 * t, row_of_zeros(channels), added);
     const float* const from = a.tiles.row<float>(line.tile + t);
     for_channels(channels, [&](int64_t c, Lanes lanes) {
       __m512 s[2][4];
@@ -143,6 +145,10 @@ void outputs_of_line(const WinogradArgs& a, const TileLine& line) {
         __m512 y0 = _mm512_add_ps(_mm512_add_ps(s[i][0], s[i][1]), s[i][2]);
         __m512 y1 = _mm512_sub_ps(_mm512_sub_ps(s[i][1], s[i][2]), s[i][3]);
         y0 = _mm512_add_ps(y0, bias), y1 = _mm512_add_ps(y1, bias);
+        if (adds) {
+          y0 = _mm512_add_ps(y0, lanes.load(added[2 * i] + c));
+          y1 = _mm512_add_ps(y1, lanes.load(added[2 * i + 1] + c));
+        }
         if (a.relu) y0 = _mm512_max_ps(zero, y0), y1 = _mm512_max_ps(zero, y1);  // NaN stays
         lanes.store(y0, at[2 * i] + c);
         lanes.store(y1, at[2 * i + 1] + c);
@@ -156,7 +162,7 @@ void outputs_backward_of_line(const WinogradArgs& a, const TileLine& line) {
   bf16* const zeros = row_of_zeros(channels);
   for (int64_t t = 0; t < line.tiles; ++t) {
     bf16* at[4];
-    find_pixels<2>(a, line, 2 * t, zeros, at);
+    find_pixels<2>(a.pixels, line, 2 * t, zeros, at);
     bf16* const to = a.tiles.row<bf16>(line.tile + t);
     for_channels(channels, [&](int64_t c, Lanes lanes) {
       __m512 r[4][2];

@@ -32,4 +32,16 @@ Tensor Convolution::by(const Tensor& weight, const Tensor& bias, const Tensor& x
   return convolution(x, sizes, weight, bias, windows_, options);
 }
 
+Tensor Convolution::by(const WinogradWeight& weight, const Tensor& x,
+                       std::span<const ImageSize> sizes, const WinogradTail& tail) const {
+  const LayerName layer(name_);
+  return WinogradConvolution(sizes, windows_.padding).product(x, weight, tail);
+}
+
+bool Convolution::suits_winograd(DType dtype) const {
+  const Shape& shape = weight_->shape();
+  const int64_t in = shape[1] / (windows_.kernel * windows_.kernel);
+  return WinogradConvolution::suits(windows_, dtype, in, shape[0]);
+}
+
 }  // namespace heddle::nn

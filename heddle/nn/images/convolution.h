@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heddle/nn/layers.h"
-#include "heddle/ops/images/patches.h"
+#include "heddle/ops/images/winograd.h"
 
 namespace heddle::nn {
 
@@ -26,6 +26,10 @@ class Convolution {
   /// The same windows by another weight and bias.
   Tensor by(const Tensor& weight, const Tensor& bias, const Tensor& x,
             std::span<const ImageSize> sizes, const LinearOptions& options) const;
+  /// The same of a weight in Winograd's form, where that suits.
+  Tensor by(const WinogradWeight& weight, const Tensor& x, std::span<const ImageSize> sizes,
+            const WinogradTail& tail) const;
+  bool suits_winograd(DType dtype) const;
   Parameter& weight() const { return *weight_; }
   ImageSize output_size(const ImageSize& size) const { return heddle::output_size(size, windows_); }
   std::vector<ImageSize> output_sizes(std::span<const ImageSize> sizes) const {

@@ -14,8 +14,10 @@ struct NormedConvolution::Folded {
   std::array<uint64_t, 4> of_norm = {};
   Tensor weight, bias;
   std::array<uint64_t, 2> constants = {};  // for products in f32 and in bf16; 0: not folded yet
+  std::shared_ptr<const WinogradWeight> winograd;  // null until it is wanted
 
   void renew() {
+    winograd.reset();
     for (uint64_t& constant : constants) {
       if (constant != 0) forget_packed(constant);
       constant = new_constant();
@@ -69,6 +71,10 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
   Parameter& w = convolution_.weight();
   const auto& norm = std::get<BatchNorm>(norm_);
   LinearOptions options{.activation = tail.activation, .int8 = run.int8, .added = tail.added};
+  const bool is_relu = tail.activation == Activation::relu;
+  const bool by_winograd = (is_relu || tail.activation == Activation::none) && !run.int8 &&
+                           convolution_.suits_winograd(x.dtype());
+  std::shared_ptr<const WinogradWeight> winograd;
   Tensor weight, bias;
   {
     const std::lock_guard lock(folded_->mutex);
@@ -90,7 +96,15 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
       f.weight = folded, f.bias = shift;
       f.renew();
     }
+    if (by_winograd && f.winograd == nullptr) {
+      f.winograd = std::make_shared<const WinogradWeight>(f.weight);
+    }
     weight = f.weight, bias = f.bias, options.constant_w = f.constants[x.dtype() == DType::bf16];
+    winograd = f.winograd;
+  }
+  if (by_winograd) {
+    return convolution_.by(*winograd, x, sizes,
+                           {.bias = bias, .added = tail.added, .relu = is_relu});
   }
   return convolution_.by(weight, bias, x, sizes, options);
 }

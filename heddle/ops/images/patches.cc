@@ -226,7 +226,8 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
       WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
     winograd.emplace(sizes, windows.padding);
   }
-  const Tensor y = winograd ? winograd->product(pixels, w, bias, kind == Activation::relu)
+  const Tensor y = winograd ? winograd->product(pixels, WinogradWeight(w),
+                                                {.bias = bias, .relu = kind == Activation::relu})
                             : blocks.product(pixels, w, bias, options, kept);
   if (kind == Activation::relu) kept = y;
   return record("convolution", {x, w, bias}, y,

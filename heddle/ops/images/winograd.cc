@@ -76,44 +76,35 @@ struct Blocks {
 // weights' gradients, which go through memory once a block, are worth larger ones.
 constexpr int64_t kBlockBytes = 2 << 20, kGradientBytes = 8 << 20;
 
-// The weights of all places, each a constant factor while it lives.
-class TransformedWeight {
- public:
-  // As in a convolution, or in that of its gradient: windows turned by 180 degrees, which changes
-  // places 0 and 3 of a side with each other, from its outputs to its inputs.
-  TransformedWeight(const Tensor& w, bool turned)
-      : turned_(turned),
-        out_(w.size(0)),
-        all_(Tensor::empty({kPlaces * w.size(0), w.size(1) / 9}, DType::bf16)) {
-    kernels().winograd_weights({.w = w.rows(), .tiles = all_.rows()});
-    for (uint64_t& id : ids_) id = new_constant();
-  }
-  TransformedWeight(const TransformedWeight&) = delete;
-  TransformedWeight& operator=(const TransformedWeight&) = delete;
-  ~TransformedWeight() {
-    for (const uint64_t id : ids_) forget_packed(id);
-  }
-  // to = from times the weights, for each place of a block's tiles.
-  void multiply(const TiledImages& b, const Tensor& from, const Tensor& to) const {
-    parallel_for(kPlaces, [&](int64_t place) {
-      constexpr std::array<int64_t, 4> kTurned = {3, 1, 2, 0};
-      const int64_t other = kTurned[place / 4] * 4 + kTurned[place % 4];
-      kernels().gemm({.a = b.at(from, place),
-                      .b = all_.rows().slice((turned_ ? other : place) * out_, out_),
-                      .c = b.at(to, place),
-                      .transpose_b = !turned_,
-                      .constant_b = ids_[place]});
-    });
-  }
-
- private:
-  bool turned_;
-  int64_t out_;
-  Tensor all_;
-  std::array<uint64_t, kPlaces> ids_;
-};
-
 }  // namespace
+
+WinogradWeight::WinogradWeight(const Tensor& w, bool turned)
+    : turned_(turned),
+      out_(w.size(0)),
+      all_(Tensor::empty({kPlaces * w.size(0), w.size(1) / 9}, DType::bf16)) {
+  Tensor rounded = w;
+  if (w.dtype() != DType::bf16) {
+    rounded = Tensor::empty(w.shape(), DType::bf16);
+    kernels().convert(w.rows(), rounded.rows());
+  }
+  kernels().winograd_weights({.w = rounded.rows(), .tiles = all_.rows()});
+  for (uint64_t& id : ids_) id = new_constant();
+}
+
+WinogradWeight::~WinogradWeight() {
+  for (const uint64_t id : ids_) forget_packed(id);
+}
+
+void WinogradWeight::multiply(int64_t place, const Rows& from, const Rows& to) const {
+  // Turning windows changes places 0 and 3 of a side with each other.
+  constexpr std::array<int64_t, 4> kTurned = {3, 1, 2, 0};
+  const int64_t of = turned_ ? kTurned[place / 4] * 4 + kTurned[place % 4] : place;
+  kernels().gemm({.a = from,
+                  .b = all_.rows().slice(of * out_, out_),
+                  .c = to,
+                  .transpose_b = !turned_,
+                  .constant_b = ids_[static_cast<size_t>(place)]});
+}
 
 bool WinogradConvolution::suits(const WindowOptions& windows, DType dtype, int64_t in,
                                 int64_t out) {
@@ -126,32 +117,26 @@ WinogradConvolution::WinogradConvolution(std::span<const ImageSize> sizes, int64
       outputs_(output_sizes(sizes, {.kernel = 3, .padding = padding})),
       padding_(padding) {}
 
-namespace {
-
-// The convolution of x by `weight`, and the one of its gradient.
-Tensor convolve(std::span<const ImageSize> sizes, std::span<const ImageSize> outputs,
-                int64_t padding, const Tensor& x, const TransformedWeight& weight, int64_t out,
-                const Tensor& bias, bool relu) {
-  const Blocks blocks(sizes, padding, kPlaces * (2 * x.size(1) + 4 * out), kBlockBytes);
-  const Tensor y = Tensor::empty({area(outputs), out}, x.dtype());
+Tensor WinogradConvolution::product(const Tensor& x, const WinogradWeight& w,
+                                    const WinogradTail& tail) const {
+  check(x.size(0) == area(sizes_), ErrorKind::shape,
+        "a convolution's input is {}; its images have {} pixels", x.shape(), area(sizes_));
+  const int64_t out = w.outputs();
+  const Blocks blocks(sizes_, padding_, kPlaces * (2 * x.size(1) + 4 * out), kBlockBytes);
+  const Tensor y = Tensor::empty({area(outputs_), out}, x.dtype());
   const Tensor inputs = blocks.room(x.size(1), DType::bf16);
   const Tensor products = blocks.room(out, DType::f32);
   for (const TiledImages& b : blocks.all) {
     kernels().winograd_inputs(blocks.inputs(b, x, inputs));
-    weight.multiply(b, inputs, products);
+    parallel_for(kPlaces, [&](int64_t place) {
+      w.multiply(place, b.at(inputs, place), b.at(products, place));
+    });
     WinogradArgs args = blocks.outputs(b, y, products);
-    args.bias = bias.defined() ? bias.data<float>() : nullptr, args.relu = relu;
+    args.bias = tail.bias.defined() ? tail.bias.data<float>() : nullptr, args.relu = tail.relu;
+    if (tail.added.defined()) args.added = tail.added.rows().slice(b.output, b.outputs);
     kernels().winograd_outputs(args);
   }
   return y;
-}
-
-}  // namespace
-
-Tensor WinogradConvolution::product(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                    bool relu) const {
-  return convolve(sizes_, outputs_, padding_, x, TransformedWeight(w, false), w.size(0), bias,
-                  relu);
 }
 
 std::pair<Tensor, Tensor> WinogradConvolution::gradients(const Tensor& x, const Tensor& w,
@@ -174,8 +159,8 @@ std::pair<Tensor, Tensor> WinogradConvolution::gradients(const Tensor& x, const 
   const Tensor dw = Tensor::empty(w.shape(), DType::f32);
   kernels().winograd_weights_backward({.w = dw.rows(), .tiles = sums.rows()});
   if (!wants_dx) return {Tensor(), dw};
-  return {convolve(outputs_, sizes_, 2 - padding_, dy, TransformedWeight(w, true), in, {}, false),
-          dw};
+  const WinogradConvolution back(outputs_, 2 - padding_);
+  return {back.product(dy, WinogradWeight(w, true), {}), dw};
 }
 
 }  // namespace heddle
