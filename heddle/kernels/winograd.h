@@ -71,22 +71,27 @@ inline int64_t pixel_at(int64_t row, int64_t column, int64_t first, const ImageS
   return inside ? first + row * size.width + column : -1;
 }
 
-inline void winograd_inputs(const WinogradArgs& a) {
+/// tiles = M p Mᵀ of each tile's pixels p, kSide x kSide of the inputs or the outputs.
+template <int64_t kSide>
+void transform_tiles(const WinogradArgs& a, const double (&m)[4][kSide], bool of_outputs) {
   const int64_t tiles = a.tiles.rows / 16;
-  for_tiles(a, false, [&](int64_t tile, int64_t row, int64_t column, int64_t first, auto size) {
-    for (int64_t c = 0; c < a.tiles.width; ++c) {
-      for (int64_t place = 0; place < 16; ++place) {
-        double sum = 0;
-        for (int64_t i = 0; i < 16; ++i) {
-          const int64_t pixel = pixel_at(row + i / 4, column + i % 4, first, size);
-          const double weight = kTileB[place / 4][i / 4] * kTileB[place % 4][i % 4];
-          if (pixel >= 0) sum += weight * element(a.pixels, pixel, c);
+  for_tiles(
+      a, of_outputs, [&](int64_t tile, int64_t row, int64_t column, int64_t first, auto size) {
+        for (int64_t c = 0; c < a.tiles.width; ++c) {
+          for (int64_t place = 0; place < 16; ++place) {
+            double sum = 0;
+            for (int64_t i = 0; i < kSide * kSide; ++i) {
+              const int64_t pixel = pixel_at(row + i / kSide, column + i % kSide, first, size);
+              const double weight = m[place / 4][i / kSide] * m[place % 4][i % kSide];
+              if (pixel >= 0) sum += weight * element(a.pixels, pixel, c);
+            }
+            set_element(a.tiles, place * tiles + tile, c, sum);
+          }
         }
-        set_element(a.tiles, place * tiles + tile, c, sum);
-      }
-    }
-  });
+      });
 }
+inline void winograd_inputs(const WinogradArgs& a) { transform_tiles(a, kTileB, false); }
+inline void winograd_outputs_backward(const WinogradArgs& a) { transform_tiles(a, kTileA, true); }
 inline void winograd_outputs(const WinogradArgs& a) {
   const int64_t tiles = a.tiles.rows / 16;
   for_tiles(a, true, [&](int64_t tile, int64_t row, int64_t column, int64_t first, auto size) {
@@ -104,30 +109,16 @@ inline void winograd_outputs(const WinogradArgs& a) {
     }
   });
 }
-inline void winograd_outputs_backward(const WinogradArgs& a) {
-  const int64_t tiles = a.tiles.rows / 16;
-  for_tiles(a, true, [&](int64_t tile, int64_t row, int64_t column, int64_t first, auto size) {
-    for (int64_t c = 0; c < a.tiles.width; ++c) {
-      for (int64_t place = 0; place < 16; ++place) {
-        double sum = 0;
-        for (int64_t i = 0; i < 4; ++i) {
-          const int64_t pixel = pixel_at(row + i / 2, column + i % 2, first, size);
-          const double weight = kTileA[place / 4][i / 2] * kTileA[place % 4][i % 2];
-          if (pixel >= 0) sum += weight * element(a.pixels, pixel, c);
-        }
-        set_element(a.tiles, place * tiles + tile, c, sum);
-      }
-    }
-  });
+/// Of a window's pixel i in a place of the tiles.
+inline double window_weight(int64_t place, int64_t i) {
+  return kTileG[place / 4][i / 3] * kTileG[place % 4][i % 3];
 }
 inline void winograd_weights(const WinogradWeightArgs& a) {
   const int64_t out = a.w.rows, in = a.tiles.width;
   fill_elements(a.tiles, [&](int64_t r, int64_t c) {
     double sum = 0;
     for (int64_t i = 0; i < 9; ++i) {
-      const int64_t place = r / out;
-      sum +=
-          kTileG[place / 4][i / 3] * kTileG[place % 4][i % 3] * element(a.w, r % out, i * in + c);
+      sum += window_weight(r / out, i) * element(a.w, r % out, i * in + c);
     }
     return sum;
   });
@@ -137,9 +128,7 @@ inline void winograd_weights_backward(const WinogradWeightArgs& a) {
   fill_elements(a.w, [&](int64_t r, int64_t column) {
     double sum = 0;
     for (int64_t place = 0; place < 16; ++place) {
-      const int64_t i = column / in;
-      sum += kTileG[place / 4][i / 3] * kTileG[place % 4][i % 3] *
-             element(a.tiles, place * out + r, column % in);
+      sum += window_weight(place, column / in) * element(a.tiles, place * out + r, column % in);
     }
     return sum;
   });

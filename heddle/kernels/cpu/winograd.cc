@@ -20,28 +20,44 @@
 namespace heddle::cpu {
 namespace {
 
-// Up to 16 channels.
+// 16 channels, or fewer by a mask: such loads wait for each other on Zen 5 where they miss the
+// caches.
+template <bool kWhole>
 struct Lanes {
-  __mmask16 mask;
+  __mmask16 mask = 0xffff;
 
   __m512 load(const bf16* p) const {
-    const __m256i bits = _mm256_maskz_loadu_epi16(mask, p);
+    const __m256i bits = kWhole ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
+                                : _mm256_maskz_loadu_epi16(mask, p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  __m512 load(const float* p) const { return _mm512_maskz_loadu_ps(mask, p); }
-  void store(__m512 v, bf16* p) const {
-    _mm256_mask_storeu_epi16(p, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)));
+  __m512 load(const float* p) const {
+    return kWhole ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(mask, p);
   }
-  void store(__m512 v, float* p) const { _mm512_mask_storeu_ps(p, mask, v); }
+  void store(__m512 v, bf16* p) const {
+    const auto bits = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v));
+    if constexpr (kWhole) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bits);
+    } else {
+      _mm256_mask_storeu_epi16(p, mask, bits);
+    }
+  }
+  void store(__m512 v, float* p) const {
+    if constexpr (kWhole) {
+      _mm512_storeu_ps(p, v);
+    } else {
+      _mm512_mask_storeu_ps(p, mask, v);
+    }
+  }
 };
 
 // Calls f(channel, lanes) over [0, channels).
 template <class F>
 void for_channels(int64_t channels, const F& f) {
-  for (int64_t c = 0; c < channels; c += 16) {
-    const int64_t left = channels - c;
-    f(c, Lanes{static_cast<__mmask16>(left >= 16 ? 0xffff : (1 << left) - 1)});
-  }
+  const int64_t whole = channels / 16 * 16;
+  for (int64_t c = 0; c < whole; c += 16) f(c, Lanes<true>{});
+  const auto rest = static_cast<__mmask16>((1 << (channels - whole)) - 1);
+  if (rest != 0) f(whole, Lanes<false>{rest});
 }
 
 __m512 half(__m512 v) { return _mm512_mul_ps(v, _mm512_set1_ps(0.5f)); }
@@ -103,7 +119,7 @@ void inputs_of_line(const WinogradArgs& a, const TileLine& line) {
     bf16* at[16];
     find_pixels<4>(a.pixels, line, 2 * t - a.padding, zeros, at);
     bf16* const to = a.tiles.row<bf16>(line.tile + t);
-    for_channels(channels, [&](int64_t c, Lanes lanes) {
+    for_channels(channels, [&](int64_t c, auto lanes) {
       __m512 d[4][4];
       for (int j = 0; j < 4; ++j) {
         const __m512 d0 = lanes.load(at[j] + c), d1 = lanes.load(at[4 + j] + c);
@@ -132,7 +148,7 @@ void outputs_of_line(const WinogradArgs& a, const TileLine& line) {
     find_pixels<2>(a.pixels, line, 2 * t, nowhere, at);
     if (adds) find_pixels<2>(a.added, line, 2 * t, row_of_zeros(channels), added);
     const float* const from = a.tiles.row<float>(line.tile + t);
-    for_channels(channels, [&](int64_t c, Lanes lanes) {
+    for_channels(channels, [&](int64_t c, auto lanes) {
       __m512 s[2][4];
       for (int j = 0; j < 4; ++j) {
         const float* const column = from + j * stride + c;
@@ -164,7 +180,7 @@ void outputs_backward_of_line(const WinogradArgs& a, const TileLine& line) {
     bf16* at[4];
     find_pixels<2>(a.pixels, line, 2 * t, zeros, at);
     bf16* const to = a.tiles.row<bf16>(line.tile + t);
-    for_channels(channels, [&](int64_t c, Lanes lanes) {
+    for_channels(channels, [&](int64_t c, auto lanes) {
       __m512 r[4][2];
       for (int j = 0; j < 2; ++j) {
         const __m512 y0 = lanes.load(at[j] + c), y1 = lanes.load(at[2 + j] + c);
@@ -199,7 +215,7 @@ void weights_of_row(const WinogradWeightArgs& a, int64_t r) {
   const int64_t in = a.tiles.width, stride = a.w.rows * a.tiles.stride;
   const bf16* const from = a.w.row<bf16>(r);
   bf16* const to = a.tiles.row<bf16>(r);
-  for_channels(in, [&](int64_t c, Lanes lanes) {
+  for_channels(in, [&](int64_t c, auto lanes) {
     __m512 rows[3][4], columns[4];
     for (int i = 0; i < 3; ++i) {
       const bf16* const g = from + 3 * i * in + c;
@@ -216,7 +232,7 @@ void weights_backward_of_row(const WinogradWeightArgs& a, int64_t r) {
   const int64_t in = a.tiles.width, stride = a.w.rows * a.tiles.stride;
   const float* const from = a.tiles.row<float>(r);
   float* const to = a.w.row<float>(r);
-  for_channels(in, [&](int64_t c, Lanes lanes) {
+  for_channels(in, [&](int64_t c, auto lanes) {
     __m512 rows[4][3], u[4], g[3];
     for (int i = 0; i < 4; ++i) {
       for (int j = 0; j < 4; ++j) u[j] = lanes.load(from + (4 * i + j) * stride + c);

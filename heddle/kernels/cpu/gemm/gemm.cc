@@ -200,8 +200,10 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   if (plan.filled_k > chunk && c.dtype != DType::f32) {
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
-  const bool has_relu = g.activation == Activation::relu && g.pre_activation.data == nullptr &&
-                        code.has_relu && block.c.data == result.data && g.added.data == nullptr;
+  const bool has_tail = code.has_tail && block.c.data == result.data;
+  const bool has_relu = has_tail && g.activation == Activation::relu;
+  const Rows added =
+      g.added.data == nullptr ? Rows() : g.added.slice(row, rows).columns(column, width);
   block.scale = a.scale(row);
   for (int64_t l = 0; l < plan.filled_k; l += chunk) {
     block.inner = std::min(chunk, plan.filled_k - l);
@@ -209,6 +211,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     const bool is_last = l + block.inner == plan.filled_k;
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
     block.relu = has_relu && is_last;
+    block.added = has_tail && is_last ? added : Rows();
     if (g.transpose_a) {
       pack_chunk(plan, g, l, row, rows, first, panels, block);
     } else {
@@ -221,9 +224,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   }
   if (block.c.data != c.data) ElementwiseKernels::of_cpu().convert(block.c, c);
   // While the block lies in the cache; of the rounded sums, as if they had been stored first.
-  if (g.added.data != nullptr) {
-    ElementwiseKernels::of_cpu().add(c, g.added.slice(row, rows).columns(column, width), c);
-  }
+  if (g.added.data != nullptr && !has_tail) ElementwiseKernels::of_cpu().add(c, added, c);
   if (g.activation != Activation::none && !has_relu) {
     ActivationKernels::of_cpu().activation(g.activation, c, {}, result);
   }

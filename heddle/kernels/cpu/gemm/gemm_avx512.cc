@@ -71,17 +71,32 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   for (int r = 0; r < kRows; ++r) out.store(row + r, sum[r][0], sum[r][1]);
 }
 
+// Rows [first, end) of c, columns [column, column + 32).
+template <class Format>
+void panel(const GemmBlock& g, int64_t column, int64_t first, int64_t end) {
+  const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+  const typename Format::Out out(g, column, b);
+  const int64_t group = g.group_bytes > 0 ? 32 : end - first;
+  for (; first < end; first += group) {
+    for_rows_in_registers(
+        first, first + group < end ? first + group : end,
+        [&]<int kRows>(int64_t row) { rows_times_panel<Format, kRows>(g, row, b, out); });
+  }
+}
+
+// Panel by panel, each in the first-level cache, with all rows. Where something is added that comes
+// from memory, and all panels fit into the second level: a few rows after the other, so that it
+// comes in long pieces.
 template <class Format>
 void block(const GemmBlock& g) {
-  for (int64_t column = 0; column < g.c.width; column += 32) {
-    const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
-    const typename Format::Out out(g, column, b);
-    const int64_t rows = g.c.rows, group = g.group_bytes > 0 ? 32 : rows;
-    for (int64_t first = 0; first < rows; first += group) {
-      for_rows_in_registers(
-          first, first + group < rows ? first + group : rows,
-          [&]<int kRows>(int64_t row) { rows_times_panel<Format, kRows>(g, row, b, out); });
-    }
+  constexpr int64_t kFits = 160 << 10, kFew = 12;
+  const int64_t rows = g.c.rows;
+  const bool by_rows = g.added.data != nullptr && g.group_bytes == 0 &&
+                       g.c.width * g.inner * Format::kBytes <= kFits;
+  const int64_t step = by_rows ? kFew : rows;
+  for (int64_t row = 0; row < rows; row += step) {
+    const int64_t end = row + step < rows ? row + step : rows;
+    for (int64_t column = 0; column < g.c.width; column += 32) panel<Format>(g, column, row, end);
   }
 }
 

@@ -20,7 +20,9 @@ struct GemmBlock {
   const float* bias = nullptr;   ///< for the columns of c; may be null
   const float* scale = nullptr;  ///< of the rows of a, where a is int8
   bool accumulate = false;       ///< sums are added to c, which is f32
-  bool relu = false;             ///< of what has been rounded to c; GemmCode::has_relu
+  // Of code that has_tail, for what has been rounded to c:
+  Rows added = {};    ///< as c; empty: nothing
+  bool relu = false;  ///< behind what is added
 };
 
 /// The code for one kind of arithmetic. An element of c is summed along the inner dimension in an
@@ -35,7 +37,7 @@ struct GemmCode {
   DType packed;           ///< of panels, and of a
   int64_t tail = 0;       ///< bytes after a panel's elements: what else belongs to its columns
   int8_t zero_point = 0;  ///< of int8 rows of a: what stands for zero
-  bool has_relu = false;  ///< whether blocks can apply ReLU
+  bool has_tail = false;  ///< whether blocks can add something and apply ReLU
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);

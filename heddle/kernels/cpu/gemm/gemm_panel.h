@@ -25,6 +25,17 @@ inline __mmask32 below_zero(__m512i x) {
   return _mm512_cmple_epu16_mask(behind_minus_zero, _mm512_set1_epi16(0x7f7f));
 }
 
+/// 32 sums as bf16.
+inline __m512i rounded(__m512 low, __m512 high) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+/// The lower (0) or upper half of 32 bf16 as f32.
+template <int kHalf>
+__m512 widened(__m512i x) {
+  const __m512i bits = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, kHalf));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+}
+
 /// Where 32 columns of sums go: columns [column, column + 32) of the block's c, or what is left.
 struct PanelOut {
   const GemmBlock* g;
@@ -57,6 +68,11 @@ struct PanelOut {
   void write(int64_t row, __m512 a, __m512 b) const {
     if (g->c.dtype == DType::f32) {
       float* c = g->c.row<float>(row) + column;
+      if (g->added.data != nullptr) {
+        const float* more = g->added.row<float>(row) + column;
+        a = _mm512_add_ps(a, _mm512_maskz_loadu_ps(low, more));
+        b = _mm512_add_ps(b, _mm512_maskz_loadu_ps(high, more + 16));
+      }
       if (g->relu) {
         const __m512 zero = _mm512_setzero_ps();
         a = _mm512_max_ps(zero, a), b = _mm512_max_ps(zero, b);  // NaN stays
@@ -64,10 +80,24 @@ struct PanelOut {
       _mm512_mask_storeu_ps(c, low, a);
       _mm512_mask_storeu_ps(c + 16, high, b);
     } else {
-      __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
-      if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
       const auto columns = static_cast<__mmask32>(low | static_cast<uint32_t>(high) << 16);
-      _mm512_mask_storeu_epi16(g->c.row<uint16_t>(row) + column, columns, both);
+      const bool is_whole = columns == ~__mmask32{0};
+      __m512i both = rounded(a, b);
+      if (g->added.data != nullptr) {
+        const uint16_t* const at = g->added.row<uint16_t>(row) + column;
+        // Loads by a mask wait for each other on Zen 5 where they miss the caches.
+        const __m512i more =
+            is_whole ? _mm512_loadu_si512(at) : _mm512_maskz_loadu_epi16(columns, at);
+        both = rounded(_mm512_add_ps(widened<0>(both), widened<0>(more)),
+                       _mm512_add_ps(widened<1>(both), widened<1>(more)));
+      }
+      if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
+      uint16_t* const c = g->c.row<uint16_t>(row) + column;
+      if (is_whole) {
+        _mm512_storeu_si512(c, both);
+      } else {
+        _mm512_mask_storeu_epi16(c, columns, both);
+      }
     }
   }
 };
@@ -102,7 +132,7 @@ inline GemmCode bf16_code(void (*block)(const GemmBlock&)) {
           .block_rows = 256,
           .group_rows = 32,
           .packed = DType::bf16,
-          .has_relu = true,
+          .has_tail = true,
           .pack = pack_bf16,
           .pack_transposed = pack_transposed_bf16,
           .block = block};
@@ -117,7 +147,7 @@ inline GemmCode int8_code(int64_t group_rows, int8_t zero_point, void (*block)(c
           .packed = DType::i8,
           .tail = sizeof(Int8Columns),
           .zero_point = zero_point,
-          .has_relu = true,
+          .has_tail = true,
           .pack = pack_int8,
           .pack_transposed = nullptr,
           .block = block};
