@@ -75,8 +75,7 @@ struct BatchSide {
   }
 
   // Positions as the model counts them, over hidden tokens too.
-  void count_positions(const SafetensorsFile& file, const std::string& name,
-                       const TokenModel& model) {
+  void count_positions(const SafetensorsFile& file, const std::string& name, const auto& model) {
     const std::vector<int64_t> all = read_grid(file, name);
     std::vector<std::vector<int32_t>> counted;
     for (int64_t b = 0; b < batch; ++b) {

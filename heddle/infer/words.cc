@@ -128,7 +128,7 @@ std::vector<Tensor> maps_of(const EncoderDecoder& model, const TranslationBatch&
   };
   nn::Run run;
   run.use(precision);
-  const Tensor memory = model.encode({batch.source, &keys, nullptr}, run);
+  const Tensor memory = model.encode(nn::TokenRows{batch.source, &keys}, run);
   run.observer = &observer;
   model.decode({batch.target_in, &queries, nullptr}, memory, keys, run);
   const auto count = static_cast<float>(layers.size() * heads.size());

@@ -30,7 +30,7 @@ class Analyzer {
       : made_(config.make(nn::Scope(parameters_))),
         images_(made_->as<ImageModel>()),
         both_(made_->as<EncoderDecoder>()) {
-    if (images_ == nullptr) made_->need<TokenModel>(name);
+    if (images_ == nullptr && both_ == nullptr) made_->need<TokenModel>(name);
     const auto* const language = made_->as<LanguageModel>();
     if (language != nullptr && language->is_causal()) cache_width_ = language->cache_width();
     if (both_ != nullptr) cache_width_ = both_->facts().cache_width;
@@ -77,7 +77,8 @@ class Analyzer {
     const int64_t least = ordered != nullptr && ordered->runs_backwards() ? 2 : 1;
     const bool is_learned =
         pass({.batch = least, .source = 1, .target = 1}, {}).has_learned_positions;
-    const int64_t longest = made_->need<TokenModel>(a_.name).max_length();
+    const int64_t longest = both_ != nullptr ? both_->facts().longest_source
+                                             : made_->need<TokenModel>(a_.name).max_length();
     if (w.source == 0) w.source = is_learned ? longest : 512;
     if (w.target == 0) w.target = w.source;
     const int64_t length = both_ != nullptr ? std::max(w.source, w.target) : w.source;

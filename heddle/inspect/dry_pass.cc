@@ -268,7 +268,7 @@ void run_heads(const Heads& heads, const Tensor& h, const ModelInput& input, con
 }
 
 // States of the last stack; a model that remembers begins with an empty memory.
-Tensor states(const TokenModel& model, const SideRows& source, const SideRows& target,
+Tensor states(const Model& model, const SideRows& source, const SideRows& target,
               nn::Memory& memory, const nn::Run& run) {
   if (const auto* both = model.as<EncoderDecoder>()) {
     const Tensor read = both->encode(source.rows(), run);
@@ -298,11 +298,10 @@ DryPass dry_pass(const Model& any, nn::Parameters& parameters, const Workload& w
     note_kept();
     run_heads(any.heads(), h, rows, run);
   } else {
-    const auto& model = any.need<TokenModel>("analyze");
     const SideRows source(w.batch, w.source), target(w.batch, w.target);
     nn::Memory memory =
-        nn::Memory::before(nullptr, source.segments, 0, model.layers(), model.width(), run.compute);
-    const Tensor h = states(model, source, target, memory, run);
+        nn::Memory::before(nullptr, source.segments, 0, any.layers(), any.width(), run.compute);
+    const Tensor h = states(any, source, target, memory, run);
     memory = {};
     note_kept();
     run_heads(any.heads(), h, source.rows(), run);

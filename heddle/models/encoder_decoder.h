@@ -1,4 +1,5 @@
-// What translation asks of a model of two stacks, whatever its family.
+// What a model that reads a source and writes a target is asked for, whatever its family and
+// whatever the source.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,8 @@ struct PositionFacts {
 
 /// Sizes and special ids of an encoder-decoder. The ids may be beyond the vocabulary.
 struct EncoderDecoderFacts {
-  int64_t source_vocab_size = 0, target_vocab_size = 0;
+  int64_t source_vocab_size = 0;  ///< 0: the source is not tokens
+  int64_t target_vocab_size = 0;
   int64_t pad_token_id = 0, bos_token_id = 0, eos_token_id = 0, decoder_start_token_id = 0;
   bool has_two_vocabularies = false;
   int64_t decoder_layers = 0, encoder_attention_heads = 0, decoder_attention_heads = 0;
@@ -34,7 +36,9 @@ struct EncoderDecoderFacts {
 
 /// Checks that the special ids are tokens, as translating needs. Errors: data, naming `source`.
 inline void check_token_ids(const EncoderDecoderFacts& f, const std::string& source) {
-  const int64_t tokens = std::min(f.source_vocab_size, f.target_vocab_size);
+  const int64_t tokens = f.source_vocab_size > 0
+                             ? std::min(f.source_vocab_size, f.target_vocab_size)
+                             : f.target_vocab_size;
   for (const int64_t id :
        {f.pad_token_id, f.bos_token_id, f.eos_token_id, f.decoder_start_token_id}) {
     check(id < tokens, ErrorKind::data, "{}: the special id {} is not below vocab_size {}", source,
@@ -42,28 +46,36 @@ inline void check_token_ids(const EncoderDecoderFacts& f, const std::string& sou
   }
 }
 
-/// An encoder reads a source; a decoder that sees it predicts the next token of a target.
-/// vocab_size(), max_length() and hidden() are the encoder's, layers() the decoder's: see facts().
-class EncoderDecoder : public TokenModel {
+/// An encoder reads a source, tokens or an image; a decoder that sees it predicts the next token of
+/// a target. hidden() is the encoder's, layers() the decoder's: see facts().
+class EncoderDecoder : public Model {
  public:
   static constexpr const char* kAbility = "reads a source and writes a target";
 
   EncoderDecoder(const EncoderDecoderFacts& facts, int64_t width)
-      : TokenModel({facts.source_vocab_size, facts.longest_source, facts.decoder_layers, width}),
-        facts_(facts) {}
+      : Model(facts.decoder_layers, width), facts_(facts) {}
 
   const EncoderDecoderFacts& facts() const { return facts_; }
+  /// From the decoder's states to the logits of the next token.
+  const nn::OutputProjection& output() const { return *heads_.output; }
+  /// See TokenModel::positions(); of both sides.
+  virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const {
+    return counted_positions(ids);
+  }
 
-  /// source: s rows    returns: [s, width]
+  /// What the decoder sees of the sources: [s, width], rows of memory_segments(source).
   /// Errors: data if a sentence is longer than learned positions reach.
-  virtual Tensor encode(const nn::TokenRows& source, const nn::Run& run) const = 0;
+  virtual Tensor encode(const ModelInput& source, const nn::Run& run) const = 0;
+  /// The rows of encode() that are each source's: its tokens, unless the family says otherwise.
+  virtual Segments memory_segments(const ModelInput& source) const { return source.segments; }
   /// Teacher forcing. memory: [s, width] of `source`    returns: [t, width]
   virtual Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                         const nn::Run& run) const = 0;
-  /// Computes the cross keys and values of sentences, which go to these rows of each layer's cache.
-  /// memory: [s, width], rows: [s]
+  /// Computes what the decoder's layers keep of sources (cross keys and values), which goes to
+  /// these rows of each layer's cache. memory: [s, width] of `source`, rows: [s]
   virtual void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
-                           std::span<const int32_t> rows, const nn::Run& run) const = 0;
+                           const Segments& source, std::span<const int32_t> rows,
+                           const nn::Run& run) const = 0;
   /// Token by token: those of `target` continue the hypotheses of its cache, grouped by sentence;
   /// segment i of `sources`: hypotheses and source tokens of sentence i, in `layers`.
   /// returns: [t, width]; rows equal those of decode() over whole hypotheses.
@@ -71,8 +83,8 @@ class EncoderDecoder : public TokenModel {
                       const nn::CachedKeys& sources, const nn::Run& run) const = 0;
 
   /// The encoder's states of a source alone.
-  Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const override {
-    return encode(tokens, run);
+  Tensor hidden(const ModelInput& source, const nn::Run& run) const final {
+    return encode(source, run);
   }
 
  private:

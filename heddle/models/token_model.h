@@ -13,6 +13,13 @@ namespace heddle {
 /// TokenModel::max_length() of one that takes sequences of any length.
 inline constexpr int64_t kAnyLength = std::numeric_limits<int32_t>::max() / 2;
 
+/// 0, 1, .. for the tokens of a sequence.
+inline std::vector<int32_t> counted_positions(std::span<const int32_t> ids) {
+  std::vector<int32_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
+}
+
 struct TokenSizes {
   int64_t vocab_size;  ///< tokens known; ids are below
   int64_t max_length;  ///< longest sequence in tokens; kAnyLength if it has no bound
@@ -38,9 +45,7 @@ class TokenModel : public Model {
   /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
   /// counts otherwise. ids: [n]
   virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const {
-    std::vector<int32_t> positions(ids.size());
-    std::iota(positions.begin(), positions.end(), 0);
-    return positions;
+    return counted_positions(ids);
   }
 
  protected:

@@ -261,7 +261,8 @@ Tensor Transformer::scaled(const Tensor& h) const {
   return c_.output_scale == 1 ? h : scale(h, static_cast<float>(c_.output_scale));
 }
 
-Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {
+Tensor Transformer::encode(const ModelInput& source, const Run& run) const {
+  const auto& tokens = source.as<TokenRows>();
   return run_blocks("encoder_", Residual(source_(tokens, run), c_.normalize_before), encoder_,
                     pointer(encoder_norm_), tokens, run);
 }
@@ -282,7 +283,7 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
   return scaled(h);
 }
 
-void Transformer::add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+void Transformer::add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments&,
                               std::span<const int32_t> rows, const Run& run) const {
   for (size_t i = 0; i < layers.size(); ++i) {
     layers[i].put(decoder_[i].cross->keys_and_values(memory, run), rows);

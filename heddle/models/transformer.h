@@ -126,10 +126,10 @@ class Transformer : public EncoderDecoder {
 
   /// Of a family over it, that of the heddle_transformer that computes the same.
   const TransformerConfig& transformer_config() const { return c_; }
-  Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
+  Tensor encode(const ModelInput& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const override;
-  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments& source,
                    std::span<const int32_t> rows, const nn::Run& run) const override;
   Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
               const nn::CachedKeys& sources, const nn::Run& run) const override;

@@ -60,9 +60,7 @@ struct Subject {
     if (c.config == nullptr) translator = std::make_unique<SmallModel>(small_config(kVocab));
     if (c.config != nullptr) stack = make_model(nn::Scope(parameters), Json::parse(c.config));
   }
-  const TokenModel& model() const {
-    return (translator ? *translator->made : *stack).need<TokenModel>("test");
-  }
+  const heddle::Model& model() const { return translator ? *translator->made : *stack; }
 };
 
 int64_t one_of(Random& random, std::initializer_list<int64_t> values) {
@@ -147,7 +145,7 @@ Request heard(const Request& request, size_t number, Results& results) {
   return r;
 }
 
-Results each_alone(const TokenModel& model, const std::vector<Request>& requests) {
+Results each_alone(const heddle::Model& model, const std::vector<Request>& requests) {
   Results results;
   for (size_t i = 0; i < requests.size(); ++i) {
     Engine engine(model, {});
@@ -179,7 +177,7 @@ struct Crowd {
 };
 
 // Requests arrive at random steps, 2 a step on average; some are cancelled.
-Crowd run_crowd(const TokenModel& model, const std::vector<Request>& requests, int64_t limit,
+Crowd run_crowd(const heddle::Model& model, const std::vector<Request>& requests, int64_t limit,
                 bool cancels) {
   Random random(17);
   Crowd crowd;

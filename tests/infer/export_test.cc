@@ -42,7 +42,7 @@ std::vector<float> logits_of(const EncoderDecoder& model, int64_t tokens) {
                  to = Segments::from_lengths(target_lengths);
   const NoGrad off;
   const nn::Run run;
-  const Tensor memory = model.encode({source, &from, nullptr}, run);
+  const Tensor memory = model.encode(nn::TokenRows{source, &from, nullptr}, run);
   return model.output()(model.decode({target, &to, nullptr}, memory, from, run), run).to_floats();
 }
 

@@ -34,7 +34,7 @@ inline Tensor uncached_logits(const EncoderDecoder& model, const Ids& source, co
   to.insert(to.end(), prefix.begin(), prefix.end());
   const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
   const Segments queries = Segments::uniform(1, static_cast<int64_t>(to.size()));
-  const Tensor memory = model.encode({from, &keys, nullptr}, run);
+  const Tensor memory = model.encode(nn::TokenRows{from, &keys, nullptr}, run);
   const Tensor h = model.decode({to, &queries, nullptr}, memory, keys, run);
   return model.output()(h.slice(0, h.size(0) - 1, 1), run);
 }

@@ -41,7 +41,7 @@ TEST_P(Switches, every_gradient_is_right) {
   const Segments to = Segments::from_lengths(std::vector<int64_t>{3, 2});
   const auto loss = [&] {
     const nn::Run run;
-    const Tensor memory = m.model.encode({source, &from, nullptr}, run);
+    const Tensor memory = m.model.encode(nn::TokenRows{source, &from, nullptr}, run);
     const Tensor h = m.model.decode({target_in, &to, nullptr}, memory, from, run);
     return linear_cross_entropy(h, m.model.output().weight(run), m.model.output().bias(),
                                 target_out, {})

@@ -192,7 +192,7 @@ struct Model {
   std::vector<float> encode(const std::vector<int32_t>& ids) const {
     const NoGrad no_grad;
     const Segments words = Segments::uniform(1, static_cast<int64_t>(ids.size()));
-    return transformer.encode({ids, &words, nullptr}, {}).to_floats();
+    return transformer.encode(nn::TokenRows{ids, &words, nullptr}, {}).to_floats();
   }
 };
 
@@ -232,7 +232,7 @@ TEST(OrderExample, a_later_target_word_changes_no_earlier_logit) {
   const NoGrad no_grad;
   const std::vector<int32_t> source = {4, 5, 3};
   const Segments three = Segments::uniform(1, 3), four = Segments::uniform(1, 4);
-  const Tensor memory = m.transformer.encode({source, &three, nullptr}, {});
+  const Tensor memory = m.transformer.encode(nn::TokenRows{source, &three, nullptr}, {});
   const auto logits = [&](const std::vector<int32_t>& target) {
     return m.transformer
         .output()(m.transformer.decode({target, &four, nullptr}, memory, three, {}), {})
@@ -340,7 +340,8 @@ TEST(TrainingExample, je_suis_etudiant_is_learnt_in_a_hundred_updates) {
   const Segments four = Segments::uniform(1, 4), five = Segments::uniform(1, 5);
   const auto decoded = [&] {
     return m.transformer.decode({target, &five, nullptr},
-                                m.transformer.encode({source, &four, nullptr}, {}), four, {});
+                                m.transformer.encode(nn::TokenRows{source, &four, nullptr}, {}),
+                                four, {});
   };
   const auto least_likely = [&] {  // of the five right words, each under its own distribution
     const NoGrad no_grad;

@@ -32,7 +32,7 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   const Transformer model(nn::Scope(parameters), c);
   const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
   const nn::Run run{.dropout = {.training = true}};
-  const Tensor memory = model.encode({kTokens, &two, kRows}, run);
+  const Tensor memory = model.encode(nn::TokenRows{kTokens, &two, kRows}, run);
   const Tensor h = model.decode({kTokens, &two, kRows}, memory, two, run);
   linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kTokens, {});
   const std::vector<std::string> names = tape_names();

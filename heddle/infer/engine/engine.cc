@@ -8,6 +8,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/infer/engine/ordered_reader.h"
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/shape.h"
 
 namespace heddle {
 namespace {
@@ -58,16 +59,21 @@ class TranslationReader final : public SequenceReader {
     const ProfilePhase phase("encode");
     Ids ids, rows;
     std::vector<int64_t> lengths;
-    for (const std::span<const int32_t> source : sources) {
-      ids.insert(ids.end(), source.begin(), source.end());
-      lengths.push_back(std::ssize(source));
+    std::vector<Tensor> memories;
+    for (const Source& source : sources) {
+      ids.insert(ids.end(), source.ids.begin(), source.ids.end());
+      if (source.memory.defined()) memories.push_back(source.memory);
+      lengths.push_back(source.memory.defined() ? source.memory.size(0) : std::ssize(source.ids));
       auto taken = std::make_shared<Ids>();
       source_pool_.take(lengths.back(), *taken);
       rows.insert(rows.end(), taken->begin(), taken->end());
       source_rows_.push_back(std::move(taken));
     }
     const Segments segments = Segments::from_lengths(lengths);
-    model_.add_sources(sources_, model_.encode({ids, &segments, nullptr}, run), rows, run);
+    const Tensor memory = memories.empty()
+                              ? model_.encode(nn::TokenRows{.ids = ids, .segments = &segments}, run)
+                              : concat(memories, 0);
+    model_.add_sources(sources_, memory, segments, rows, run);
     tokens_.add(std::ssize(sources));
   }
 
@@ -119,14 +125,14 @@ class TranslationReader final : public SequenceReader {
   std::vector<std::shared_ptr<Ids>> source_rows_;  // of each sequence; of one source the same
 };
 
-std::unique_ptr<SequenceReader> make_reader(const TokenModel& model) {
+std::unique_ptr<SequenceReader> make_reader(const Model& model) {
   if (const auto* translator = model.as<EncoderDecoder>()) {
     return std::make_unique<TranslationReader>(*translator);
   }
   if (const auto* language = model.as<LanguageModel>()) {
     return std::make_unique<CachedReader>(*language);
   }
-  return make_ordered_reader(model);
+  return make_ordered_reader(model.need<TokenModel>("engine"));
 }
 
 }  // namespace
@@ -187,7 +193,7 @@ struct Engine::Running {
   int64_t sequences = 1;  // of the reader
 };
 
-Engine::Engine(const TokenModel& model, Precision precision)
+Engine::Engine(const Model& model, Precision precision)
     : model_(model), reader_(make_reader(model)) {
   if (const auto* translator = model.as<EncoderDecoder>()) facts_ = &translator->facts();
   run_.use(precision);
@@ -201,13 +207,13 @@ void Engine::limit_rows(int64_t rows) {
 }
 
 int64_t Engine::context_of(const Request& r) const {
-  const int64_t most = facts_ ? facts_->longest_target : model_.max_length();
+  const int64_t most = facts_ ? facts_->longest_target : model_.as<TokenModel>()->max_length();
   return r.context == 0 ? most : std::min(r.context, most);
 }
 
 int64_t Engine::rows_needed(const Request& r) const {
   const int64_t context = context_of(r), n = r.search.width();
-  const auto given = std::ssize(r.tokens), source = std::ssize(r.source);
+  const int64_t given = std::ssize(r.tokens), source = r.source_rows();
   if (given + r.longest_read() > context) return source + reader_->rows_of(0, context, n);
   return source + reader_->rows_of(given, r.longest_read(), n);
 }
@@ -217,14 +223,18 @@ void Engine::check_request(const Request& r) const {
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
   nn::check_ids(r.tokens, vocab, "tokens");
   nn::check_ids(r.prefix, vocab, "prefix");
-  nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
+  if (!r.source.empty()) {
+    nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
+  }
   check(!r.tokens.empty(), ErrorKind::data,
         "there are no tokens; the model needs at least one to go on from");
-  check(facts_ == nullptr || !r.source.empty(), ErrorKind::data,
-        "there is no source; the model translates one");
+  check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
+        "there is no source; the model reads one");
+  check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
+        ErrorKind::internal, "a source that is encoded already, of a model that reads tokens");
   const int64_t most = facts_ ? facts_->longest_source : 0;
-  check(std::ssize(r.source) <= most, ErrorKind::data,
-        "the source has {} tokens; the model takes {} at most", r.source.size(), most);
+  check(r.source_rows() <= most, ErrorKind::data,
+        "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
   check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
         r.longest_output);
   const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());
@@ -246,10 +256,11 @@ int64_t Engine::submit(Request request) {
 }
 
 void Engine::admit() {
-  std::vector<std::span<const int32_t>> sources;
+  std::vector<SequenceReader::Source> sources;
   while (!waiting_.empty() && reserved_ + waiting_.front()->reserved <= limit_) {
     reserved_ += waiting_.front()->reserved;
-    sources.push_back(waiting_.front()->request.source);
+    const Request& request = waiting_.front()->request;
+    sources.push_back({request.source, request.memory});
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -350,7 +361,7 @@ void Engine::select() {
     r->sequences = std::ssize(r->search.live());
     r->is_read = true;
   }
-  const std::span<const int32_t> none;
+  const SequenceReader::Source none;
   if (!emptied.empty()) reader_->add(std::span(&none, 1), run_);
   for (const size_t i : emptied) kept[i] = read;
   bool is_same = emptied.empty() && std::ssize(kept) == read;

@@ -21,6 +21,7 @@ struct Request {
   /// What is gone on from: a prompt, or what the decoder of an encoder-decoder begins with.
   std::vector<int32_t> tokens = {};
   std::vector<int32_t> source = {};  ///< what an encoder-decoder translates, with its end
+  Tensor memory = {};  ///< in its place, where a source is no tokens: encode() of it, [rows, width]
   std::vector<int32_t> prefix = {};  ///< that the output begins with; its log p counts, but
   size_t free_prefix = 0;            ///< for so many tokens
 
@@ -44,6 +45,8 @@ struct Request {
   /// Gets BeamSearch::results() once the search is done.
   std::function<void(std::span<const Hypothesis>)> on_done = {};
 
+  /// Rows that its source takes.
+  int64_t source_rows() const { return memory.defined() ? memory.size(0) : std::ssize(source); }
   /// Tokens of the output that the model reads at most: never the last.
   int64_t longest_read() const { return std::max<int64_t>(0, longest_output - 1); }
 };
@@ -55,7 +58,7 @@ struct Request {
 class Engine {
  public:
   /// model: one that predicts_next_token(), or an EncoderDecoder; outlives the engine.
-  Engine(const TokenModel& model, Precision precision);
+  Engine(const Model& model, Precision precision);
   ~Engine();
 
   /// Rows of the KV cache, each keys and values of one token or source token in all layers, that
@@ -93,7 +96,7 @@ class Engine {
   void drop_cancelled();
   int64_t context_of(const Request& request) const;
 
-  const TokenModel& model_;
+  const Model& model_;
   const EncoderDecoderFacts* facts_ = nullptr;  // null: a model of one stack
   nn::Run run_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();

@@ -11,11 +11,16 @@ namespace heddle {
 /// gets depends on no other.
 class SequenceReader {
  public:
-  using Sources = std::span<const std::span<const int32_t>>;
+  /// What an encoder-decoder reads before it writes: tokens with their end, or what encode() gave
+  /// of a source of another kind, [rows, width]. Nothing of other models.
+  struct Source {
+    std::span<const int32_t> ids = {};
+    Tensor memory = {};
+  };
+  using Sources = std::span<const Source>;
 
   virtual ~SequenceReader() = default;
-  /// Sequences without tokens, behind the others: one for each source, which is what an
-  /// encoder-decoder translates, with its end, and empty of other models.
+  /// Sequences without tokens, behind the others: one for each source.
   virtual void add(Sources sources, const nn::Run& run) = 0;
   /// Reads tokens: segment i continues sequence i and is not empty. returns: [sequences, width] for
   /// the logits of the tokens that come next.

@@ -312,8 +312,8 @@ SearchConfig read_generation_config(const std::string& folder, const Json* confi
 }
 
 void load_tokenizers(LoadedModel& m, bool is_needed) {
-  if (is_needed) m.tokens();  // says what it reads, if that is no text
   const auto* translator = m.model->as<EncoderDecoder>();
+  if (is_needed && translator == nullptr) m.tokens();  // says what it reads, if that is no text
   if (translator == nullptr) {
     m.tokenizer = is_needed ? Tokenizer::load(m.path) : find_tokenizer(m.path);
     return;
@@ -342,6 +342,7 @@ LoadedModel load_model(const std::string& path, const LoadOptions& options) {
   LoadedModel m = load_weights(folder, options.head);
   m.generation = std::move(generation);
   if (const auto* tokens = m.model->as<TokenModel>()) m.max_length = tokens->max_length();
+  if (const auto* both = m.model->as<EncoderDecoder>()) m.max_length = both->facts().longest_source;
   using Tokenizers = LoadOptions::Tokenizers;
   if (options.tokenizers != Tokenizers::none) {
     load_tokenizers(m, options.tokenizers == Tokenizers::needed);
