@@ -204,14 +204,17 @@ size_t best_source(const Tensor& map, const WordSpan& target, std::span<const Wo
 }  // namespace
 
 int64_t aligning_layer(const EncoderDecoderFacts& c) {
-  return c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
+  return c.cross_attention_layers - (c.cross_attention_layers <= 4 ? 1 : 2);
 }
 
 void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o, ErrorKind kind) {
+  check(c.cross_attention_layers > 0, ErrorKind::data,
+        "this model has no attention over its source, by which words could be aligned: it sees one "
+        "fixed context (attention_scoring none)");
   for (const int64_t layer : o.layers) {
-    check(layer >= 0 && layer < c.decoder_layers, kind,
+    check(layer >= 0 && layer < c.cross_attention_layers, kind,
           "there is no decoder layer {}; the model has the layers 0 to {}", layer,
-          c.decoder_layers - 1);
+          c.cross_attention_layers - 1);
   }
   for (const int64_t head : o.heads) {
     check(head >= 0 && head < c.decoder_attention_heads, kind,

@@ -26,7 +26,9 @@ struct EncoderDecoderFacts {
   int64_t target_vocab_size = 0;
   int64_t pad_token_id = 0, bos_token_id = 0, eos_token_id = 0, decoder_start_token_id = 0;
   bool has_two_vocabularies = false;
-  int64_t decoder_layers = 0, encoder_attention_heads = 0, decoder_attention_heads = 0;
+  int64_t decoder_layers = 0;          ///< that keep something of each token
+  int64_t cross_attention_layers = 0;  ///< that ask the source; an observer knows 0, 1, ..
+  int64_t encoder_attention_heads = 0, decoder_attention_heads = 0;
   PositionFacts positions = {};
   int64_t longest_source = kAnyLength;  ///< in tokens, the end included
   int64_t longest_target = kAnyLength;  ///< in tokens, start or end included

@@ -31,6 +31,8 @@ constexpr std::array kModels = {
     ModelEntry{"qwen3", new_config<class Qwen3>},
     ModelEntry{"resnet", new_config<class Resnet>},
     ModelEntry{"roberta", new_config<class Roberta>},
+    ModelEntry{"rnn_lm", new_config<class RnnLm>},
+    ModelEntry{"rnn_seq2seq", new_config<class RnnSeq2Seq>},
     ModelEntry{"swin", new_config<class Swin>},
     ModelEntry{"t5", new_config<class T5>},
     ModelEntry{"transfo-xl", new_config<class TransformerXl>},

@@ -199,6 +199,7 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
       .decoder_start_token_id = c.decoder_start_token_id,
       .has_two_vocabularies = c.decoder_vocab_size > 0,
       .decoder_layers = c.decoder_layers,
+      .cross_attention_layers = c.decoder_layers,
       .encoder_attention_heads = c.encoder_attention_heads,
       .decoder_attention_heads = c.decoder_attention_heads,
       .positions = {c.position_embedding_type,

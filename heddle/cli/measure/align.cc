@@ -127,7 +127,7 @@ train::AlignmentScore score_of(const LoadedModel& model, const Problem& p,
 std::vector<HeadScore> score_each_head(const LoadedModel& model, const Problem& p,
                                        AlignmentOptions options) {
   std::vector<HeadScore> scores;
-  for (int64_t layer = 0; layer < model.translator().facts().decoder_layers; ++layer) {
+  for (int64_t layer = 0; layer < model.translator().facts().cross_attention_layers; ++layer) {
     for (int64_t head = 0; head < model.translator().facts().decoder_attention_heads; ++head) {
       options.layers = {layer};
       options.heads = {head};

@@ -1,0 +1,319 @@
+// Recurrent sequence to sequence, before the Transformer: one fixed context (Cho et al. 2014;
+// Sutskever et al. 2014), or attention at every step (Bahdanau et al. 2015).
+#include "heddle/models/encoder_decoder.h"
+#include "heddle/models/family.h"
+#include "heddle/nn/recurrent/attentive_decoder.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/shape.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kFixed = "none";  // the value of attention_scoring
+
+/// Heddle's own keys; those of tokens and ids are the Transformer's.
+struct RnnSeq2SeqConfig {
+  int64_t vocab_size = 10000, decoder_vocab_size = 0;
+  int64_t embedding_size = 256, hidden_size = 512, encoder_hidden_size = 0;
+  int64_t encoder_layers = 1, decoder_layers = 1;
+  std::string cell = "lstm", attention_scoring = "additive";
+  bool bidirectional = true;
+  int64_t attention_size = 0;
+  double dropout = 0.2, embedding_dropout = 0.2;
+  bool share_encoder_decoder_embeddings = true, tie_word_embeddings = true, output_bias = true;
+  int64_t pad_token_id = 0, bos_token_id = 2, eos_token_id = 3, decoder_start_token_id = 2;
+
+  template <class V>
+  void fields(V& v) {
+    v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's", at_least(1));
+    v("decoder_vocab_size", decoder_vocab_size,
+      "tokens of the target's own vocabulary; 0: one vocabulary for both", at_least(0));
+    v("embedding_size", embedding_size, "width of the embeddings", at_least(1));
+    v("hidden_size", hidden_size, "width of the decoder's states", at_least(1));
+    v("encoder_hidden_size", encoder_hidden_size,
+      "width of the encoder's states, of each way; 0: hidden_size", at_least(0));
+    v("encoder_layers", encoder_layers, "recurrent layers of the encoder", at_least(1));
+    v("decoder_layers", decoder_layers, "recurrent layers of the decoder", at_least(1));
+    v("cell", cell, "how a state follows from the one before", one_of(nn::cell_names()));
+    v("bidirectional", bidirectional, "the encoder reads both ways");
+    v("attention_scoring", attention_scoring,
+      "of the decoder's state and each of the encoder's: v tanh(W q + U k), products, one linear "
+      "layer over [q; k]; none: one fixed context, the encoder's last state",
+      one_of({"additive", "scaled_dot", "dot", "linear", kFixed}));
+    v("attention_size", attention_size,
+      "width that states are projected to before they are compared; 0: hidden_size, and products "
+      "compare the states themselves",
+      at_least(0));
+    v("dropout", dropout, "between recurrent layers, and before the output", from_below(0, 1));
+    v("embedding_dropout", embedding_dropout, "of the embeddings", from_below(0, 1));
+    v("share_encoder_decoder_embeddings", share_encoder_decoder_embeddings,
+      "source and target embeddings are one matrix");
+    v("tie_word_embeddings", tie_word_embeddings, "target embeddings are the output projection");
+    v("output_bias", output_bias, "a bias on the logits");
+    v("pad_token_id", pad_token_id, "the padding token", at_least(0));
+    v("bos_token_id", bos_token_id, "the token of a beginning", at_least(0));
+    v("eos_token_id", eos_token_id, "the token that ends a sentence", at_least(0));
+    v("decoder_start_token_id", decoder_start_token_id, "the first token given to the decoder",
+      at_least(0));
+  }
+  void check(const std::string& source) const;
+
+  int64_t target_vocab_size() const {
+    return decoder_vocab_size > 0 ? decoder_vocab_size : vocab_size;
+  }
+  int64_t encoder_width() const {
+    return encoder_hidden_size > 0 ? encoder_hidden_size : hidden_size;
+  }
+  /// Of a row of the encoder.
+  int64_t memory_width() const { return (bidirectional ? 2 : 1) * encoder_width(); }
+  bool attends() const { return attention_scoring != kFixed; }
+  bool compares_states() const {
+    return attention_size == 0 && (attention_scoring == "dot" || attention_scoring == "scaled_dot");
+  }
+};
+
+EncoderDecoderFacts facts_of(const RnnSeq2SeqConfig& c) {
+  const int64_t h = c.hidden_size, gates = gates_of(nn::cell_of(c.cell));
+  return {.source_vocab_size = c.vocab_size,
+          .target_vocab_size = c.target_vocab_size(),
+          .pad_token_id = c.pad_token_id,
+          .bos_token_id = c.bos_token_id,
+          .eos_token_id = c.eos_token_id,
+          .decoder_start_token_id = c.decoder_start_token_id,
+          .has_two_vocabularies = c.decoder_vocab_size > 0,
+          .decoder_layers = c.decoder_layers,
+          .cross_attention_layers = c.attends() ? 1 : 0,
+          .decoder_attention_heads = 1,
+          .positions = {.kind = "none"},
+          .cache_width = (c.cell == "lstm" ? 2 : 1) * h,
+          .multiplied = c.target_vocab_size() * c.embedding_size +
+                        gates * h * (c.embedding_size + c.memory_width() + h) +
+                        (c.decoder_layers - 1) * gates * h * 2 * h};
+}
+
+void RnnSeq2SeqConfig::check(const std::string& source) const {
+  heddle::check(!compares_states() || memory_width() == hidden_size, ErrorKind::data,
+                "{}: attention_scoring {} multiplies states of the decoder, {} wide, with those of "
+                "the encoder, {} wide; set attention_size, which projects both, "
+                "encoder_hidden_size {}, or the scoring additive",
+                source, attention_scoring, hidden_size, memory_width(),
+                hidden_size / (bidirectional ? 2 : 1));
+  heddle::check(attends() || attention_size == 0, ErrorKind::data,
+                "{}: attention_size is {}, but there is no attention (attention_scoring none)",
+                source, attention_size);
+  heddle::check(decoder_vocab_size == 0 || !share_encoder_decoder_embeddings, ErrorKind::data,
+                "{}: decoder_vocab_size gives the target its own tokens, so its embeddings cannot "
+                "be the source's; set share_encoder_decoder_embeddings to false",
+                source);
+  check_token_ids(facts_of(*this), source);
+}
+
+Parameter& table(const Scope& s, const RnnSeq2SeqConfig& c, const char* side, int64_t tokens) {
+  const Scope at = c.share_encoder_decoder_embeddings ? s / "model" / "shared"
+                                                      : s / "model" / side / "embed_tokens";
+  return (at / "weight")
+      .parameter({tokens, c.embedding_size},
+                 Init::normal(std::pow(static_cast<double>(c.embedding_size), -0.5),
+                              c.pad_token_id));
+}
+
+nn::Embedding embedding(const Scope& s, const RnnSeq2SeqConfig& c, const char* side,
+                        int64_t tokens) {
+  return {(s / "model" / side / "embed_tokens").prefix(), table(s, c, side, tokens),
+          nn::Positions::none(), {.dropout = c.embedding_dropout}};
+}
+
+nn::RecurrentLayers::Options encoder_options(const RnnSeq2SeqConfig& c) {
+  return {.cell = nn::cell_of(c.cell),
+          .in = c.embedding_size,
+          .width = c.encoder_width(),
+          .layers = c.encoder_layers,
+          .is_two_way = c.bidirectional,
+          .dropout = c.dropout,
+          .opens_forget_gates = true};
+}
+
+nn::AttentiveDecoder::Options attentive_options(const RnnSeq2SeqConfig& c) {
+  return {.cell = nn::cell_of(c.cell),
+          .in = c.embedding_size,
+          .width = c.hidden_size,
+          .memory_width = c.memory_width(),
+          .attention_width = c.attention_size,
+          .scoring = c.attention_scoring,
+          .layers = c.decoder_layers,
+          .dropout = c.dropout,
+          .opens_forget_gates = true,
+          .observed = "cross_attentions.0"};
+}
+
+nn::RecurrentLayers::Options fixed_options(const RnnSeq2SeqConfig& c) {
+  return {.cell = nn::cell_of(c.cell),
+          .in = c.embedding_size + c.memory_width(),
+          .width = c.hidden_size,
+          .layers = c.decoder_layers,
+          .dropout = c.dropout,
+          .opens_forget_gates = true};
+}
+
+}  // namespace
+
+class RnnSeq2Seq final : public EncoderDecoder {
+ public:
+  using Config = RnnSeq2SeqConfig;
+  static HubFamily family() {
+    return {.heads = {{Head::target_token, "RnnSeq2Seq"}}, .is_own_format = true};
+  }
+
+  RnnSeq2Seq(const Scope& s, const Config& c, const HubConfig&)
+      : EncoderDecoder(facts_of(c), c.memory_width()),
+        c_(c),
+        source_(embedding(s, c, "encoder", c.vocab_size)),
+        target_(embedding(s, c, "decoder", c.target_vocab_size())),
+        encoder_(s / "model" / "encoder", encoder_options(c)),
+        bridge_(s / "model" / "decoder" / "bridge",
+                {.in = c.memory_width(), .out = state_columns() * c.decoder_layers}),
+        readout_(s / "model" / "decoder" / "readout",
+                 {.in = c.hidden_size + c.memory_width() + c.embedding_size,
+                  .out = c.embedding_size}) {
+    const Scope decoder = s / "model" / "decoder";
+    if (c.attends()) {
+      attentive_.emplace(decoder, attentive_options(c));
+    } else {
+      fixed_.emplace(decoder, fixed_options(c));
+    }
+    Parameter& weight =
+        c.tie_word_embeddings
+            ? target_.table()
+            : (s / "lm_head" / "weight")
+                  .parameter({c.target_vocab_size(), c.embedding_size}, Init::xavier_uniform());
+    Parameter* const bias =
+        c.output_bias ? &(s / "lm_head" / "bias").parameter({c.target_vocab_size()}, Init::zeros())
+                      : nullptr;
+    heads_.output.emplace(weight, bias);
+  }
+
+  nn::TensorNames names() const override { return {}; }
+
+  /// returns: the uppermost states of both ways side by side
+  Tensor encode(const ModelInput& source, const Run& run) const override {
+    const auto& tokens = source.as<TokenRows>();
+    return encoder_(source_(tokens, run), tokens, {}, run).h;
+  }
+
+  Tensor decode(const TokenRows& tokens, const Tensor& memory, const Segments& source,
+                const Run& run) const override {
+    const Tensor x = target_(tokens, run), summary = summary_of(memory, first_and_last(source));
+    const std::vector<CellState> begin = begin_by(summary, run);
+    if (attentive_) {
+      const nn::AttentiveDecoder::Result y =
+          (*attentive_)(x, tokens, nn::AttentiveDecoder::Source{&memory, &source}, begin, run);
+      return read_out(y.h, y.contexts, x, tokens, run);
+    }
+    return by_fixed(x, tokens, gather_rows(summary, sequence_of_rows(*tokens.segments)), begin,
+                    run);
+  }
+
+  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments&,
+                   std::span<const int32_t> rows, const Run& run) const override {
+    layers[0].put(attentive_ ? attentive_->keys_and_values(memory, run) : memory, rows);
+  }
+
+  Tensor step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
+              const nn::CachedKeys& sources, const Run& run) const override {
+    const Tensor x = target_(tokens, run);
+    const Tensor kept = layers[0].rows();
+    const Tensor memory = kept.slice(1, kept.size(1) - c_.memory_width(), c_.memory_width());
+    const Tensor summary = summary_of(memory, first_and_last_of_sequences(*tokens.segments, sources));
+    const std::vector<CellState> begin = begin_by(summary, run);
+    if (attentive_) {
+      const nn::AttentiveDecoder::Result y = (*attentive_)(
+          x, tokens, nn::AttentiveDecoder::CachedSource{&layers[0], &sources}, begin, run);
+      return read_out(y.h, y.contexts, x, tokens, run);
+    }
+    return by_fixed(x, tokens, gather_rows(summary, sequence_of_rows(*tokens.segments)), begin,
+                    run);
+  }
+
+ private:
+  // Rows of a memory where sources begin and end.
+  struct Ends {
+    std::vector<int32_t> first, last;
+  };
+  static Ends first_and_last(const Segments& source) {
+    Ends ends;
+    for (int64_t i = 0; i < source.count(); ++i) {
+      check(source.length(i) > 0, ErrorKind::data,
+            "source {} of the batch has no tokens; a recurrent encoder needs one at least", i + 1);
+      ends.first.push_back(static_cast<int32_t>(source.begin(i)));
+      ends.last.push_back(static_cast<int32_t>(source.end(i)) - 1);
+    }
+    return ends;
+  }
+  // The same of the source of each sequence of `tokens`, in a cache.
+  static Ends first_and_last_of_sequences(const Segments& tokens, const nn::CachedKeys& sources) {
+    Ends ends;
+    int64_t source = 0;
+    for (int64_t i = 0; i < tokens.count(); ++i) {
+      while (sources.queries->end(source) <= tokens.begin(i)) ++source;
+      ends.first.push_back(sources.key_rows[sources.keys->begin(source)]);
+      ends.last.push_back(sources.key_rows[sources.keys->end(source) - 1]);
+    }
+    return ends;
+  }
+  static std::vector<int32_t> sequence_of_rows(const Segments& tokens) {
+    std::vector<int32_t> sequences;
+    for (int64_t i = 0; i < tokens.count(); ++i) {
+      sequences.insert(sequences.end(), tokens.length(i), static_cast<int32_t>(i));
+    }
+    return sequences;
+  }
+
+  // What is left of each source: the state behind its last token, and on the way back that behind
+  // its first. returns: [sources, memory_width]
+  Tensor summary_of(const Tensor& memory, const Ends& ends) const {
+    if (!c_.bidirectional) return gather_rows(memory, ends.last);
+    const int64_t w = c_.encoder_width();
+    return concat({gather_rows(slice(memory, 1, 0, w), ends.last),
+                   gather_rows(slice(memory, 1, w, w), ends.first)},
+                  1);
+  }
+
+  int64_t state_columns() const { return (c_.cell == "lstm" ? 2 : 1) * c_.hidden_size; }
+  // The states that the decoder begins with: h = tanh(W summary + b), of LSTM c = V summary + a.
+  std::vector<CellState> begin_by(const Tensor& summary, const Run& run) const {
+    const Tensor all = bridge_(summary, run);
+    std::vector<CellState> begin;
+    for (int64_t i = 0; i < c_.decoder_layers; ++i) {
+      const int64_t at = i * state_columns(), w = c_.hidden_size;
+      CellState state{.h = activation(Activation::tanh, concat({slice(all, 1, at, w)}, 1))};
+      if (c_.cell == "lstm") state.c = cast(concat({slice(all, 1, at + w, w)}, 1), DType::f32);
+      begin.push_back(std::move(state));
+    }
+    return begin;
+  }
+
+  Tensor by_fixed(const Tensor& x, const TokenRows& tokens, const Tensor& context,
+                  std::span<const CellState> begin, const Run& run) const {
+    const Tensor h = (*fixed_)(concat({x, context}, 1), tokens, begin, run).h;
+    return read_out(h, context, x, tokens, run);
+  }
+
+  // The deep output of Bahdanau et al. 2015, appendix A.2.2, by tanh in place of maxout.
+  Tensor read_out(const Tensor& h, const Tensor& context, const Tensor& x, const TokenRows& tokens,
+                  const Run& run) const {
+    const Tensor y = readout_(concat({h, context, x}, 1), run, Activation::tanh);
+    return dropout(y, run.dropout(c_.dropout, "model.decoder.readout", tokens.rows));
+  }
+
+  Config c_;
+  nn::Embedding source_, target_;
+  nn::RecurrentLayers encoder_;
+  std::optional<nn::AttentiveDecoder> attentive_;  // one of the two
+  std::optional<nn::RecurrentLayers> fixed_;
+  Linear bridge_, readout_;
+};
+
+template std::unique_ptr<ModelConfig> new_config<RnnSeq2Seq>();
+
+}  // namespace heddle
