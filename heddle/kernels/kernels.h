@@ -14,6 +14,7 @@
 #include "heddle/kernels/norm.h"
 #include "heddle/kernels/optimizer.h"
 #include "heddle/kernels/patches.h"
+#include "heddle/kernels/recurrent.h"
 #include "heddle/kernels/reduce.h"
 #include "heddle/kernels/transpose.h"
 #include "heddle/kernels/winograd.h"
@@ -31,7 +32,7 @@ struct KernelTable : Families... {
 using Kernels =
     KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
                 BatchNormKernels, EmbeddingKernels, PatchKernels, WinogradKernels, TransposeKernels,
-                AttentionKernels, LossKernels, OptimizerKernels>;
+                AttentionKernels, RecurrentKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();
