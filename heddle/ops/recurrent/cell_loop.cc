@@ -251,7 +251,7 @@ void CellLoop::run_back(const StepGroup& group, const Carried& carried,
                       .accumulate = options_.cell == Cell::gru,
                       .constant_b = carried.constant});
     }
-    if (behind_cell) behind_cell(step, dproduct, dh);
+    if (behind_cell) behind_cell(step, {carried.dx.rows(), dproduct, dh});
   }
 }
 

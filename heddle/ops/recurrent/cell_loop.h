@@ -69,9 +69,14 @@ class CellLoop {
   /// What else the pre-activations of the input get in a step, [running, gates h] f32, or absent
   /// rows. state: [running, h] that before it.
   using BeforeCell = std::function<Rows(const Step&, const Rows& state)>;
-  /// Adds what the state before gets otherwise to dh [running, h] f32. dproduct: [running, gates h]
-  /// gradients of the state's pre-activations.
-  using BehindCell = std::function<void(const Step&, const Rows& dproduct, const Rows& dh)>;
+  /// Gradients of a step behind those of its cell.
+  struct StepGradients {
+    Rows dx;        ///< [rows, gates h] of the input's pre-activations
+    Rows dproduct;  ///< [running, gates h] of the state's
+    Rows dh;        ///< [running, h] f32 of the state before
+  };
+  /// Adds what the state before gets otherwise to dh.
+  using BehindCell = std::function<void(const Step&, const StepGradients&)>;
 
   struct Gradients {
     Tensor x, w, bias;
