@@ -7,6 +7,13 @@
 
 namespace heddle {
 
+/// How a query is compared with a key.
+enum class Scoring {
+  dot,       ///< q k times a scale
+  additive,  ///< vᵀ tanh(q + k)
+  linear     ///< wᵀ [q; k]
+};
+
 /// Which keys queries see, by integers: query i (a row) those of its segment whose order lies in
 /// [first[i], limit[i]).
 struct KeyRanges {

@@ -14,7 +14,9 @@
 #include "heddle/kernels/norm.h"
 #include "heddle/kernels/optimizer.h"
 #include "heddle/kernels/patches.h"
+#include "heddle/kernels/recurrent.h"
 #include "heddle/kernels/reduce.h"
+#include "heddle/kernels/step_attention.h"
 #include "heddle/kernels/transpose.h"
 #include "heddle/kernels/winograd.h"
 
@@ -31,7 +33,8 @@ struct KernelTable : Families... {
 using Kernels =
     KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
                 BatchNormKernels, EmbeddingKernels, PatchKernels, WinogradKernels, TransposeKernels,
-                AttentionKernels, LossKernels, OptimizerKernels>;
+                AttentionKernels, RecurrentKernels, StepAttentionKernels, LossKernels,
+                OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();

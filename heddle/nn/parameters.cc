@@ -1,6 +1,7 @@
 // Parameters: made or loaded once by name, initialised from Philox, copied to bf16 when changed.
 #include "heddle/nn/parameters.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -247,8 +248,11 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
     float* const values = part_values(p.value(), part);
     const int64_t n = shape.elements(), width = n / std::max<int64_t>(1, part.rows);
     const RngKey key = make_key(seed_, 0, hash_name(part.name));
+    const bool is_uniform = init.kind == Init::Kind::uniform;
     const double bound =
-        shape.rank() < 2 ? 0 : init.gain * std::sqrt(6.0 / static_cast<double>(shape[0] + width));
+        is_uniform         ? init.value
+        : shape.rank() < 2 ? 0
+                           : init.gain * std::sqrt(6.0 / static_cast<double>(shape[0] + width));
     parallel_blocks((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const PhiloxCounter w =
@@ -264,6 +268,7 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
             four = {x[0] * std, x[1] * std, y[0] * std, y[1] * std};
             break;
           }
+          case Init::Kind::uniform:
           case Init::Kind::xavier_uniform:
             for (int i = 0; i < 4; ++i) {
               four[i] = static_cast<float>((2 * ((w[i] >> 8) * 0x1p-24) - 1) * bound);
@@ -276,6 +281,7 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
     if (init.zero_row >= 0 && init.zero_row < part.rows) {
       std::memset(values + init.zero_row * width, 0, width * sizeof(float));
     }
+    std::fill_n(values + init.ones_begin * width, init.ones_count * width, 1.0f);
   }
 }
 

@@ -21,11 +21,12 @@ namespace nn {
 
 /// How a parameter begins.
 struct Init {
-  enum class Kind { zeros, ones, constant, normal, xavier_uniform } kind = Kind::zeros;
-  double value = 0;       ///< of constant
+  enum class Kind { zeros, ones, constant, normal, uniform, xavier_uniform } kind = Kind::zeros;
+  double value = 0;       ///< of constant; the bound of uniform
   double std = 0;         ///< of normal
   double gain = 1;        ///< of xavier_uniform
   int64_t zero_row = -1;  ///< this row begins (and counts) as zero: the padding token
+  int64_t ones_begin = 0, ones_count = 0;  ///< these rows begin as 1
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }
@@ -36,6 +37,8 @@ struct Init {
   /// For ReLU behind a convolution of square windows: variance 2 / (numbers that an input goes
   /// into). Source: He et al. 2015, section 2.2, its backward case, as in torchvision.
   static Init kaiming(int64_t kernel, int64_t out);
+  /// Uniform in ±bound.
+  static Init uniform(double bound) { return {.kind = Kind::uniform, .value = bound}; }
   /// Uniform in ±gain * sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
   static Init xavier_uniform(double gain = 1) {
     return {.kind = Kind::xavier_uniform, .gain = gain};

@@ -8,13 +8,6 @@
 
 namespace heddle {
 
-/// How a query is compared with a key.
-enum class Scoring {
-  dot,       ///< q k times a scale: the fused kernel
-  additive,  ///< vᵀ tanh(q + k), see additive_scores(): by plain ops, as is
-  linear     ///< wᵀ [q; k], see linear_scores()
-};
-
 /// What a score gains by how far the key stands from the query, head by head. Positions are those
 /// in the segment; query i of n over m keys stands at i + m - n.
 /// Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (T5), section 2.1.

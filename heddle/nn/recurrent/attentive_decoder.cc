@@ -1,0 +1,166 @@
+// The decoder's layers, and its memory in a cache.
+#include "heddle/nn/recurrent/attentive_decoder.h"
+
+#include <cmath>
+
+#include "heddle/ops/shape.h"
+
+namespace heddle::nn {
+namespace {
+
+int64_t attention_width(const AttentiveDecoder::Options& o) {
+  return o.attention_width > 0 ? o.attention_width : o.width;
+}
+
+CellWeights::Options options_of(const AttentiveDecoder::Options& o) {
+  return {.cell = o.cell,
+          .in = o.in,
+          .width = o.width,
+          .bias = o.bias,
+          .opens_forget_gates = o.opens_forget_gates};
+}
+
+// A weight for an op, and its identity where it is constant.
+struct Weight {
+  Tensor w;
+  uint64_t constant = 0;
+
+  Weight(Parameter& p, const Run& run) {
+    if (is_recording()) {
+      w = p.in(run.compute);
+    } else {
+      w = p.in_or_master(run.compute), constant = p.identity(run.compute);
+    }
+  }
+};
+
+// Which source each sequence of the tokens asks, by whose segment its first row lies in.
+std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_sources) {
+  std::vector<int32_t> sources;
+  int32_t source = 0;
+  for (int64_t i = 0; i < tokens.count(); ++i) {
+    while (source + 1 < rows_of_sources.count() &&
+           rows_of_sources.end(source) <= tokens.begin(i)) {
+      ++source;
+    }
+    sources.push_back(source);
+  }
+  return sources;
+}
+
+}  // namespace
+
+AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
+    : name_(s.prefix()),
+      options_(o),
+      scoring_(scoring_of(o.scoring)),
+      lowest_(s, "_l0", nn::options_of(o)),
+      key_(s / "key", {.in = o.memory_width, .out = attention_width(o)}) {
+  const int64_t gates = gates_of(o.cell) * o.width, d = attention_width(o);
+  context_ = &(s / "weight_ch_l0")
+                  .parameter({gates, o.memory_width},
+                             Init::uniform(1 / std::sqrt(static_cast<double>(o.width))));
+  query_ = &(s / "query" / "weight").parameter({d, o.width}, Init::xavier_uniform());
+  context_->between_hidden_states(), query_->between_hidden_states();
+  score_ = score_parameter(s, scoring_, 1, d);
+  if (o.is_gated) {
+    gate_ = &(s / "gate" / "weight").parameter({1, o.width}, Init::xavier_uniform());
+    gate_bias_ = &(s / "gate" / "bias").parameter({1}, Init::zeros());
+  }
+  if (o.layers > 1) {
+    above_.emplace(s, RecurrentLayers::Options{.cell = o.cell,
+                                               .in = o.width,
+                                               .width = o.width,
+                                               .layers = o.layers - 1,
+                                               .dropout = o.dropout,
+                                               .bias = o.bias,
+                                               .opens_forget_gates = o.opens_forget_gates,
+                                               .first = 1});
+  }
+}
+
+AttentiveWeights AttentiveDecoder::weights(const Run& run) const {
+  const Weight context(*context_, run), query(*query_, run);
+  AttentiveWeights w{.state = lowest_.state(run),
+                     .context = context.w,
+                     .context_constant = context.constant,
+                     .query = query.w,
+                     .query_constant = query.constant};
+  if (score_ != nullptr) w.score = score_->in(run.compute);
+  if (gate_ != nullptr) w.gate = gate_->in(run.compute), w.gate_bias = gate_bias_->in(DType::f32);
+  return w;
+}
+
+AttentiveOptions AttentiveDecoder::attentive_options() const {
+  return {.cell = options_.cell, .scoring = scoring_.kind, .scale = scoring_.scale};
+}
+
+AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const TokenRows& tokens,
+                                                      const Source& source,
+                                                      std::span<const CellState> begin,
+                                                      const Run& run) const {
+  const Tensor keys = key_(*source.memory, run), in = lowest_.input(x, run);
+  AttentiveRecurrence y;
+  {
+    const LayerName layer(name_);
+    y = attentive_recurrence(in, weights(run),
+                             {.k = keys, .v = *source.memory, .keys = source.segments},
+                             begin.empty() ? CellState() : begin[0], *tokens.segments,
+                             attentive_options());
+  }
+  if (run.observer != nullptr && run.observer->attention) {
+    AttentionOptions options{.scale = scoring_.scale, .scoring = scoring_.kind};
+    if (score_ != nullptr) options.score_weight = score_->in(run.compute);
+    run.observer->attention(AttentionCall(options_.observed, y.queries, keys, *tokens.segments,
+                                          *source.segments, options));
+  }
+  return above(y, tokens, begin, run);
+}
+
+Tensor AttentiveDecoder::keys_and_values(const Tensor& memory, const Run& run) const {
+  return concat({key_(memory, run), memory}, 1);
+}
+
+AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const TokenRows& tokens,
+                                                      const CachedSource& source,
+                                                      std::span<const CellState> begin,
+                                                      const Run& run) const {
+  const int64_t d = attention_width(options_);
+  const Tensor in = lowest_.input(x, run), kv = source.kept->rows();
+  const CachedKeys own = tokens.cache->keys();
+  RowCache& kept = tokens.cache->layer(0);
+  const std::vector<int32_t> sources = sources_of(*own.queries, *source.keys->queries);
+  const LayerName layer(name_);
+  const CellState before =
+      states_before(kept, own, begin.empty() ? CellState() : begin[0], nn::options_of(options_),
+                    run.compute);
+  const AttentiveRecurrence y = attentive_recurrence(
+      in, weights(run),
+      {.k = kv.slice(1, 0, d),
+       .v = kv.slice(1, d, options_.memory_width),
+       .keys = source.keys->keys,
+       .key_rows = source.keys->key_rows,
+       .source_of = sources},
+      before, *own.queries, attentive_options());
+  keep_states(kept, own, y.states);
+  return above(y, tokens, begin, run);
+}
+
+AttentiveDecoder::Result AttentiveDecoder::above(const AttentiveRecurrence& lowest,
+                                                 const TokenRows& tokens,
+                                                 std::span<const CellState> begin,
+                                                 const Run& run) const {
+  Result result{.h = lowest.states.h,
+                .contexts = lowest.contexts,
+                .weights = lowest.weights,
+                .last = {lowest.states.last}};
+  if (!above_) return result;
+  const DropoutSpec spec = run.dropout(options_.dropout, name_ + ".l1", tokens.rows);
+  RecurrentLayers::Result y = (*above_)(dropout(result.h, spec), tokens,
+                                        begin.empty() ? begin : begin.subspan(1), run);
+  result.h = y.h;
+  result.last.insert(result.last.end(), y.last.begin(), y.last.end());
+  return result;
+}
+
+}  // namespace heddle::nn
