@@ -18,7 +18,7 @@ Tensor Convolution::operator()(const Tensor& x, std::span<const ImageSize> sizes
                                const Run& run) const {
   const LayerName layer(name_);
   const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
-  if (is_recording()) {
+  if (is_recording() || run.recompute) {  // the same bits in both passes of a layer
     return convolution(x, sizes, weight_->in(run.compute), bias, windows_);
   }
   const DType held = run.int8 ? DType::f32 : run.compute;

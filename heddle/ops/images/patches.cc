@@ -222,8 +222,9 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
   const bool keeps = has_gradient && kind != Activation::none && kind != Activation::relu;
   Tensor kept = keeps ? Tensor::empty({blocks.windows(), w.size(0)}, x.dtype()) : Tensor();
   std::optional<WinogradConvolution> winograd;
-  if (has_gradient && !keeps && !options.result &&
-      WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
+  const bool suits_tail = kind == Activation::none || kind == Activation::relu;
+  if (options.constant_w == 0 && suits_tail && !options.added.defined() && !options.result &&
+      !options.int8 && WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
     winograd.emplace(sizes, windows.padding);
   }
   const Tensor y = winograd ? winograd->product(pixels, WinogradWeight(w),
