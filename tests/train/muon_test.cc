@@ -9,6 +9,7 @@
 #include <random>
 
 #include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/nn/layers.h"
 #include "heddle/train/optimizer.h"
 
@@ -182,6 +183,24 @@ TEST(Muon, heads_and_vectors_go_by_adam) {
   for (const size_t i : {1, 2, 3}) {
     EXPECT_EQ(m.at(i).value().to_floats(), by_adam.at(i).value().to_floats()) << i;
   }
+}
+
+// Five steps of three products for each of the two tensors of a parameter.
+TEST(Muon, profile_has_the_products_of_every_matrix) {
+  const int threads_before = num_threads();
+  set_num_threads(2);
+  Layers m;
+  Optimizer muon(m.parameters, {.is_muon = true});
+  m.gradients(1);
+  start_profile();
+  muon.step(0.01, 1);
+  const auto profile = stop_profile();
+  set_num_threads(threads_before);
+  int64_t products = 0;
+  for (const Profile::Row& row : profile->rows) {
+    if (row.kernel == "gemm") products += row.totals.calls;
+  }
+  EXPECT_EQ(products, 2 * 5 * 3);
 }
 
 TEST(Muon, any_number_of_threads_gives_the_same_bits) {

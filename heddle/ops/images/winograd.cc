@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -128,7 +127,7 @@ Tensor WinogradConvolution::product(const Tensor& x, const WinogradWeight& w,
   const Tensor products = blocks.room(out, DType::f32);
   for (const TiledImages& b : blocks.all) {
     kernels().winograd_inputs(blocks.inputs(b, x, inputs));
-    parallel_for(kPlaces, [&](int64_t place) {
+    parallel_kernels(kPlaces, [&](int64_t place) {
       w.multiply(place, b.at(inputs, place), b.at(products, place));
     });
     WinogradArgs args = blocks.outputs(b, y, products);
@@ -148,7 +147,7 @@ std::pair<Tensor, Tensor> WinogradConvolution::gradients(const Tensor& x, const 
   for (const TiledImages& b : blocks.all) {
     kernels().winograd_inputs(blocks.inputs(b, x, inputs));
     kernels().winograd_outputs_backward(blocks.outputs(b, dy, d_outputs));
-    parallel_for(kPlaces, [&](int64_t place) {
+    parallel_kernels(kPlaces, [&](int64_t place) {
       kernels().gemm({.a = b.at(d_outputs, place),
                       .b = b.at(inputs, place),
                       .c = sums.rows().slice(place * out, out),
