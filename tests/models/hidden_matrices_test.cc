@@ -26,7 +26,8 @@ using Names = std::set<std::string>;
 TEST(HiddenMatrices, xlnet_leaves_out_tables_alone) {
   EXPECT_EQ(other_matrices(R"({"model_type": "xlnet", "vocab_size": 20, "d_model": 16,
                                "n_layer": 1, "n_head": 2, "d_inner": 24})"),
-            (Names{"transformer.layer.0.rel_attn.seg_embed", "transformer.mask_emb", "transformer.word_embedding.weight"}));
+            (Names{"transformer.layer.0.rel_attn.seg_embed", "transformer.mask_emb",
+                   "transformer.word_embedding.weight"}));
 }
 
 // As many classes as the model is wide: a head is none by its size.
@@ -50,7 +51,8 @@ TEST(HiddenMatrices, experts_leave_out_the_gate) {
                                "num_hidden_layers": 1, "num_attention_heads": 2,
                                "num_key_value_heads": 2, "intermediate_size": 24,
                                "num_local_experts": 2})"),
-            (Names{"lm_head.weight", "model.embed_tokens.weight", "model.layers.0.block_sparse_moe.gate.weight"}));
+            (Names{"lm_head.weight", "model.embed_tokens.weight",
+                   "model.layers.0.block_sparse_moe.gate.weight"}));
 }
 
 }  // namespace

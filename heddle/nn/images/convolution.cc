@@ -35,7 +35,7 @@ Tensor Convolution::by(const Tensor& weight, const Tensor& bias, const Tensor& x
 Tensor Convolution::by(const WinogradWeight& weight, const Tensor& x,
                        std::span<const ImageSize> sizes, const WinogradTail& tail) const {
   const LayerName layer(name_);
-  return WinogradConvolution(sizes, windows_.padding).product(x, weight, tail);
+  return winograd_convolution(x, sizes, windows_.padding, weight, tail);
 }
 
 bool Convolution::suits_winograd(DType dtype) const {
