@@ -1,5 +1,6 @@
 // The cases of models that read images: classifying, and updates of training; sizes as in
 // bench/peers.
+#include <cmath>
 #include <memory>
 #include <numeric>
 
@@ -65,14 +66,20 @@ struct ImageWork {
     for (float& x : batch.pixels()) x = static_cast<float>(random.uniform()) * 2 - 1;
   }
 
-  /// Of one pass over the batch; if `trains`, of its gradients too.
+  /// Of one pass over the batch; if `trains`, of its gradients too. Convolutions as this machine
+  /// multiplies them.
   Products products(const Precision& precision, bool trains) const {
     Products products(precision, trains);
     const DryRun dry([&](const DryOp& op) {
       const std::string_view name = op.name;
-      if (name != "linear" && name != "convolution") return;
-      const Tensor &w = op.inputs[1], &y = op.output;
-      products.linear(y.elements() / y.size(-1), w.size(1), w.size(0));
+      const Tensor &x = op.inputs[0], &w = op.inputs[1], &y = op.output;
+      if (name == "linear" || name == "convolution") {
+        products.linear(y.elements() / y.size(-1), w.size(1), w.size(0));
+      } else if (name == "winograd_convolution") {  // what it multiplies: 16 times all tiles
+        const int64_t in = x.size(1), out = y.size(1);
+        const double of_tile = 2.0 * 16 * static_cast<double>(in * out);
+        products.linear(std::llround(op.work.flops / of_tile), in, out, 16);
+      }
     });
     nn::Run once;
     once.compute = precision.compute;

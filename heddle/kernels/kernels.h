@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/kernels/activation.h"
 #include "heddle/kernels/attention.h"
 #include "heddle/kernels/batch_norm.h"
@@ -38,6 +40,14 @@ using Kernels =
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();
+
+/// parallel_for() of an f that calls kernels: where this thread's calls are timed or counted, other
+/// threads' would be missed, and it makes them all, one after the other.
+template <class F>
+void parallel_kernels(int64_t n, const F& f) {
+  if (!is_profiling() && !is_counting()) return parallel_for(n, f);
+  for (int64_t i = 0; i < n; ++i) f(i);
+}
 
 /// Nulls the pointer of a kernel while it lives, so that the definition runs: for tests, on one
 /// thread. Errors: internal if there is none of that name.

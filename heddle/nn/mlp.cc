@@ -67,8 +67,11 @@ Tensor FeedForward::operator()(const Tensor& x, const std::shared_ptr<const RowI
 
 SparseExperts::SparseExperts(const Scope& s, Options options)
     : options_(std::move(options)),
-      gate_(s / "gate",
-            {.in = options_.width, .out = options_.experts, .bias = false, .init = options_.init}) {
+      gate_(s / "gate", {.in = options_.width,
+                         .out = options_.experts,
+                         .bias = false,
+                         .init = options_.init,
+                         .is_head = true}) {
   for (int64_t i = 0; i < options_.experts; ++i) {
     const Scope e = s / "experts" / i;
     experts_.push_back(

@@ -89,7 +89,7 @@ class FusedLoss {
       };
       const int64_t blocks = (count + block_ - 1) / block_;
       if (is_small_) {
-        parallel_for(blocks, block);
+        parallel_kernels(blocks, block);
       } else {
         for (int64_t i = 0; i < blocks; ++i) block(i);
       }

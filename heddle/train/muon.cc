@@ -5,7 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle::train {
@@ -97,8 +96,8 @@ void muon_step(std::span<const MuonArgs> all, const MuonOptions& options) {
   for (const MuonArgs& of : all) {
     for (const nn::Part& part : of.p->parts()) matrices.push_back({&of, part.begin, part.rows});
   }
-  parallel_for(static_cast<int64_t>(matrices.size()),
-               [&](int64_t i) { step(matrices[static_cast<size_t>(i)], options); });
+  parallel_kernels(static_cast<int64_t>(matrices.size()),
+                   [&](int64_t i) { step(matrices[static_cast<size_t>(i)], options); });
 }
 
 }  // namespace heddle::train

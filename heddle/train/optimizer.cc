@@ -34,6 +34,12 @@ Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options
     moments_.push_back(std::move(m));
     rate_factors_.push_back(1);
   }
+  const bool has_matrix =
+      std::ranges::any_of(parameters.all(), [](const auto& p) { return p->is_hidden_matrix(); });
+  check(!options.is_muon || has_matrix, ErrorKind::usage,
+        "`optimizer` is muon, but none of the {} weights to be trained is a matrix between hidden "
+        "states (adapters, heads and tables are none): take adamw, or train some by `train_only`",
+        parameters.all().size());
 }
 
 double Optimizer::gradient_norm() const {

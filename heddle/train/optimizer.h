@@ -31,6 +31,7 @@ struct Moments {
 
 class Optimizer {
  public:
+  /// Errors: usage if options.is_muon and no parameter is a matrix between hidden states.
   Optimizer(nn::Parameters& parameters, const OptimizerOptions& options);
 
   /// sqrt of the sum of squares of all gradients, summed in fixed order in f64.

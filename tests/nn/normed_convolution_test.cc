@@ -103,5 +103,17 @@ TEST(NormedConvolution, image_has_the_same_bits_alone) {
   }
 }
 
+// recompute() runs a layer twice, first without recording: both passes must compute the same.
+TEST(Convolution, bf16_has_the_same_bits_with_and_without_a_gradient) {
+  Parameters parameters{1};
+  const Convolution of(Scope(parameters) / "of",
+                       {.in = kChannels, .out = 64, .kernel = 3, .padding = 1});
+  const Tensor x = as_bf16(waves(kPixels, kChannels, 0.9f));
+  const nn::Run run{.compute = DType::bf16, .recompute = true};
+  const std::vector<float> recorded = of(x, kSizes, run).to_floats();
+  const NoGrad off;
+  EXPECT_EQ(of(x, kSizes, run).to_floats(), recorded);
+}
+
 }  // namespace
 }  // namespace heddle::nn

@@ -176,6 +176,13 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   config = fine_tuning("sequence_classification", "mlm");
   set_from_string(config, "block_size", "1");
   refused(ErrorKind::usage, config, {"block_size 1 leaves -1 tokens"});
+  config = fine_tuning("masked_lm", "mlm");
+  config.optimizer = "muon";
+  config.lora_rank = 2;
+  refused(ErrorKind::usage, config, {"optimizer", "muon", "none of the 4 weights", "train_only"});
+  config.lora_rank = 0;
+  config.train_only = "word_embeddings";
+  refused(ErrorKind::usage, config, {"muon", "none of the 1 weights", "adamw"});
   config = tiny_bert("sequence_classification");
   config.lora_rank = 2;
   expect_error(ErrorKind::usage, {"lora_rank 2", "from"}, [&] { train(config, "refused"); });

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/nn/layers.h"
 #include "heddle/train/optimizer.h"
 
@@ -95,10 +96,15 @@ TEST(Muon, orthogonal_equals_the_formula_in_float64) {
 
 TEST(Muon, singular_values_become_those_of_a_rotation) {
   const Tensor x = random_matrix(24, 60, 5);
+  for (int64_t i = 0; i < x.elements(); ++i) {  // rows that are much alike, of different sizes
+    x.data<float>()[i] = static_cast<float>(1 + i / 60 % 4) * (x.data<float>()[i] + 1);
+  }
   const Matrix y = matrix_of(orthogonal(x), 0, 24), gram = product(y, transposed(y));
   for (size_t i = 0; i < gram.size(); ++i) {
     EXPECT_GT(gram[i][i], 0.4) << i;
     EXPECT_LT(gram[i][i], 1.5) << i;
+    // Half of what lies between the squares of the least and the greatest: 1.2 and 0.7, and bf16.
+    for (size_t j = 0; j < i; ++j) EXPECT_LT(std::abs(gram[i][j]), 0.5) << i << ", " << j;
   }
 }
 
@@ -177,6 +183,24 @@ TEST(Muon, heads_and_vectors_go_by_adam) {
   for (const size_t i : {1, 2, 3}) {
     EXPECT_EQ(m.at(i).value().to_floats(), by_adam.at(i).value().to_floats()) << i;
   }
+}
+
+// Five steps of three products for each of the two tensors of a parameter.
+TEST(Muon, profile_has_the_products_of_every_matrix) {
+  const int threads_before = num_threads();
+  set_num_threads(2);
+  Layers m;
+  Optimizer muon(m.parameters, {.is_muon = true});
+  m.gradients(1);
+  start_profile();
+  muon.step(0.01, 1);
+  const auto profile = stop_profile();
+  set_num_threads(threads_before);
+  int64_t products = 0;
+  for (const Profile::Row& row : profile->rows) {
+    if (row.kernel == "gemm") products += row.totals.calls;
+  }
+  EXPECT_EQ(products, 2 * 5 * 3);
 }
 
 TEST(Muon, any_number_of_threads_gives_the_same_bits) {

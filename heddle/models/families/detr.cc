@@ -151,30 +151,31 @@ Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
     learned_.emplace(base(s, hub) / "position_embedding", c.d_model, Init::normal(c.init_std));
   }
   if (c.normalize_before) encoder_norm_.emplace(norm_of(base(s, hub) / "encoder" / "layernorm", c));
-  if (c.conditional_queries) points_.emplace(two_layers(base(s, hub) / "decoder" / "points", c, 2));
+  if (c.conditional_queries) {
+    points_.emplace(two_layers(base(s, hub) / "decoder" / "points", c, 2, true));
+  }
   if (hub.head != Head::objects) return;
   add_heads(s, hub.classes());
   if (c.denoising.groups > 0) add_denoising(base(s, hub) / "denoising", hub.classes());
 }
 
 void Detr::add_heads(const Scope& s, int64_t labels) {
-  const auto linear = [&](const Scope& at, int64_t out, const Init& bias = Init::zeros()) {
-    return Linear(at, {.in = c_.d_model,
-                       .out = out,
-                       .init = init_of(c_),
-                       .bias_init = bias,
-                       .is_head = out != c_.d_model});
+  const auto linear = [&](const Scope& at, int64_t out, bool is_head,
+                          const Init& bias = Init::zeros()) {
+    return Linear(
+        at,
+        {.in = c_.d_model, .out = out, .init = init_of(c_), .bias_init = bias, .is_head = is_head});
   };
   const bool has_sigmoids = c_.loss.has_sigmoids();
   const int64_t classes = labels + (has_sigmoids ? 0 : 1);
   const Init bias = has_sigmoids ? Init::constant(kRareClass) : Init::zeros();
-  heads_.object_classes = [layer = linear(s / "class_labels_classifier", classes, bias)](
+  heads_.object_classes = [layer = linear(s / "class_labels_classifier", classes, true, bias)](
                               const Tensor& h, const Run& run) {
     return layer(cast(h, DType::f32), in_f32(run));
   };
   const Scope boxes = s / "bbox_predictor" / "layers";
-  boxes_.emplace(DetrBoxes{linear(boxes / 0, c_.d_model), linear(boxes / 1, c_.d_model),
-                           linear(boxes / 2, 4)});
+  boxes_.emplace(DetrBoxes{linear(boxes / 0, c_.d_model, false),
+                           linear(boxes / 1, c_.d_model, false), linear(boxes / 2, 4, true)});
   heads_.boxes = [this](const Tensor& h, const Run& run) {
     return (*boxes_)(h, learned_points(h.size(0), run), run);
   };

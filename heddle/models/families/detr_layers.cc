@@ -91,11 +91,11 @@ void DetrEncoderLayer::operator()(nn::Residual& x, const DetrCells& cells, const
   mlp(x, cells.rows, run);
 }
 
-nn::FeedForward two_layers(const Scope& s, const DetrConfig& c, int64_t out) {
+nn::FeedForward two_layers(const Scope& s, const DetrConfig& c, int64_t out, bool is_head) {
   const Scope layers = s / "layers";
   return {s.prefix(),
           Linear(layers / 0, {.in = c.d_model, .out = c.d_model, .init = init_of(c)}),
-          Linear(layers / 1, {.in = c.d_model, .out = out, .init = init_of(c)}),
+          Linear(layers / 1, {.in = c.d_model, .out = out, .init = init_of(c), .is_head = is_head}),
           {}};
 }
 
@@ -110,7 +110,9 @@ DetrDecoderLayer::DetrDecoderLayer(const Scope& s, const DetrConfig& c, int64_t 
              .observed = fmt::format("cross_attentions.{}", i)}),
       mlp(s / "layers" / i, c, c.decoder_ffn_dim),
       is_conditional(c.conditional_queries) {
-  if (is_conditional && i > 0) point_scale.emplace(two_layers(s / "point_scale", c, c.d_model));
+  if (is_conditional && i > 0) {
+    point_scale.emplace(two_layers(s / "point_scale", c, c.d_model, false));
+  }
 }
 
 void DetrDecoderLayer::operator()(nn::Residual& x, const DetrQueries& queries,

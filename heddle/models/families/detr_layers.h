@@ -110,8 +110,8 @@ struct DetrFeedForward {
   }
 };
 
-/// Two layers with ReLU between them: layers.0 and layers.1.
-nn::FeedForward two_layers(const Scope& s, const DetrConfig& c, int64_t out);
+/// Two layers with ReLU between them: layers.0 and layers.1, which may be a head.
+nn::FeedForward two_layers(const Scope& s, const DetrConfig& c, int64_t out, bool is_head);
 
 /// The cells of the map: rows, and their positions, which queries and keys get.
 struct DetrCells {

@@ -68,12 +68,15 @@ nn::RelativeAttention attention(const Scope& s, const XlnetConfig& c, int64_t la
         .name = name, .rows = width, .layout = nn::Layout::transposed, .file_shape = shape};
   };
   const auto matrix = [&](const char* name, nn::Layout layout) {
-    return Linear((s / name).prefix(), (s / name).parameter({width, width}, init, layout, shape));
+    Parameter& weight = (s / name).parameter({width, width}, init, layout, shape);
+    weight.between_hidden_states();
+    return Linear((s / name).prefix(), weight);
   };
   const auto bias = [&](const char* name) {
     return &(s / name).parameter({width}, init, nn::Layout::as_is, {c.n_head, d});
   };
   Parameter& qkv = s.stacked({part("q"), part("k"), part("v")}, {0, width}, init);
+  qkv.between_hidden_states();
   return {
       s.prefix(),
       Linear((s / "qkv").prefix(), qkv),

@@ -18,7 +18,7 @@ Tensor Convolution::operator()(const Tensor& x, std::span<const ImageSize> sizes
                                const Run& run) const {
   const LayerName layer(name_);
   const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
-  if (is_recording()) {
+  if (is_recording() || run.recompute) {  // the same bits in both passes of a layer
     return convolution(x, sizes, weight_->in(run.compute), bias, windows_);
   }
   const DType held = run.int8 ? DType::f32 : run.compute;
@@ -35,7 +35,7 @@ Tensor Convolution::by(const Tensor& weight, const Tensor& bias, const Tensor& x
 Tensor Convolution::by(const WinogradWeight& weight, const Tensor& x,
                        std::span<const ImageSize> sizes, const WinogradTail& tail) const {
   const LayerName layer(name_);
-  return WinogradConvolution(sizes, windows_.padding).product(x, weight, tail);
+  return winograd_convolution(x, sizes, windows_.padding, weight, tail);
 }
 
 bool Convolution::suits_winograd(DType dtype) const {

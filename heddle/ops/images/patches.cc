@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "heddle/kernels/kernels.h"
+#include "heddle/ops/images/image_blocks.h"
 #include "heddle/ops/images/winograd.h"
 
 namespace heddle {
@@ -25,35 +26,8 @@ WindowArgs args_of(const Sizes& sizes, const WindowOptions& options) {
       .sizes = sizes->data(), .images = static_cast<int64_t>(sizes->size()), .options = options};
 }
 
-// Some images of a batch, one after the other.
-struct ImageBlock {
-  int64_t image = 0, images = 0;    // from this one on, so many
-  int64_t pixel = 0, pixels = 0;    // rows of x
-  int64_t window = 0, windows = 0;  // rows of y
-};
-
-// As many images a block as have this many bytes of patches, at least one: they stay in the cache
-// of the second or third level.
+// Bytes of a block's patches: they stay in the cache of the second or third level.
 constexpr int64_t kBlockBytes = 2 << 20;
-
-std::vector<ImageBlock> blocks_of(std::span<const ImageSize> sizes, const WindowOptions& options,
-                                  int64_t bytes_of_patch) {
-  std::vector<ImageBlock> blocks = {{}};
-  for (const ImageSize& size : sizes) {
-    const ImageSize out = output_size(size, options);
-    const int64_t windows = out.height * out.width;
-    const ImageBlock& last = blocks.back();
-    if (last.images > 0 && (last.windows + windows) * bytes_of_patch > kBlockBytes) {
-      blocks.push_back({.image = last.image + last.images,
-                        .pixel = last.pixel + last.pixels,
-                        .window = last.window + last.windows});
-    }
-    blocks.back().images += 1;
-    blocks.back().pixels += size.height * size.width;
-    blocks.back().windows += windows;
-  }
-  return blocks;
-}
 
 // A factor that stays as it is over the blocks of a call, so that it is packed once.
 class PackedOnce {
@@ -80,16 +54,18 @@ struct Blockwise {
   Blockwise(std::span<const ImageSize> given, const WindowOptions& o, int64_t channels, DType dtype)
       : sizes(std::make_shared<const std::vector<ImageSize>>(given.begin(), given.end())),
         options(o),
-        blocks(blocks_of(given, o, o.kernel * o.kernel * channels * size_of(dtype))),
+        blocks(image_blocks(
+            given, o,
+            {.of_output = o.kernel * o.kernel * channels * size_of(dtype), .most = kBlockBytes})),
         width(o.kernel * o.kernel * channels) {}
 
-  int64_t windows() const { return blocks.back().window + blocks.back().windows; }
+  int64_t windows() const { return blocks.back().output + blocks.back().outputs; }
   // Room for the patches of any block.
   Tensor room(DType dtype) const {
     const auto more = [](const ImageBlock& a, const ImageBlock& b) {
-      return a.windows < b.windows;
+      return a.outputs < b.outputs;
     };
-    return Tensor::empty({std::max_element(blocks.begin(), blocks.end(), more)->windows, width},
+    return Tensor::empty({std::max_element(blocks.begin(), blocks.end(), more)->outputs, width},
                          dtype);
   }
   WindowArgs args(const ImageBlock& b, const Tensor& pixels, const Rows& patches) const {
@@ -107,9 +83,9 @@ struct Blockwise {
     const Tensor all = room(x.dtype());
     const PackedOnce packed(blocks.size());
     for (const ImageBlock& b : blocks) {
-      const Rows patches = all.rows().slice(0, b.windows);
+      const Rows patches = all.rows().slice(0, b.outputs);
       kernels().patch_rows(args(b, x, patches));
-      const auto of = [&](const Tensor& t) { return t.rows().slice(b.window, b.windows); };
+      const auto of = [&](const Tensor& t) { return t.rows().slice(b.output, b.outputs); };
       kernels().gemm({.a = patches,
                       .b = w.rows(),
                       .c = of(y),
@@ -133,8 +109,8 @@ struct Blockwise {
     const Tensor dw = Tensor::empty(w.shape(), DType::f32);
     const PackedOnce packed(blocks.size());
     for (const ImageBlock& b : blocks) {
-      const Rows patches = all.rows().slice(0, b.windows);
-      const Rows dy_of_block = dy.rows().slice(b.window, b.windows);
+      const Rows patches = all.rows().slice(0, b.outputs);
+      const Rows dy_of_block = dy.rows().slice(b.output, b.outputs);
       kernels().patch_rows(args(b, x, patches));
       kernels().gemm({.a = dy_of_block,
                       .b = patches,
@@ -222,15 +198,16 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
   const bool keeps = has_gradient && kind != Activation::none && kind != Activation::relu;
   Tensor kept = keeps ? Tensor::empty({blocks.windows(), w.size(0)}, x.dtype()) : Tensor();
   std::optional<WinogradConvolution> winograd;
-  if (has_gradient && !keeps && !options.result &&
-      WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
+  const bool suits_tail = kind == Activation::none || kind == Activation::relu;
+  if (options.constant_w == 0 && suits_tail && !options.added.defined() && !options.result &&
+      !options.int8 && WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
     winograd.emplace(sizes, windows.padding);
   }
   const Tensor y = winograd ? winograd->product(pixels, WinogradWeight(w),
                                                 {.bias = bias, .relu = kind == Activation::relu})
                             : blocks.product(pixels, w, bias, options, kept);
   if (kind == Activation::relu) kept = y;
-  return record("convolution", {x, w, bias}, y,
+  return record(winograd ? "winograd_convolution" : "convolution", {x, w, bias}, y,
                 [blocks, winograd, pixels, w = w.detached(), kept, kind, x_needs,
                  has_bias = bias.defined()](const Tensor& dresult) -> Grads {
                   Tensor dy = dresult, db;

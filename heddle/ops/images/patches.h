@@ -29,8 +29,9 @@ Tensor patch_rows(const Tensor& x, std::span<const ImageSize> sizes, const Windo
 /// the cache when they are multiplied and none are kept: the gradient makes them again.
 /// x: [pixels of all images, channels], w: [out, kernel * kernel * channels] of its dtype, bias:
 /// [out] f32 or undefined    returns: [windows of all images, out]
-/// In bf16, where a gradient is wanted and it is faster, 3 x 3 windows go by WinogradConvolution.
-/// Errors: shape if sizes do not fit; those of linear() and output_size().
+/// In bf16, where it is faster, 3 x 3 windows of a weight that is no constant go by Winograd's
+/// tiles (winograd.h), with or without a gradient: a layer that is computed again has the same
+/// bits. Errors: shape if sizes do not fit; those of linear() and output_size().
 Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tensor& w,
                    const Tensor& bias, const WindowOptions& windows,
                    const LinearOptions& options = {});

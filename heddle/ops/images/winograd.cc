@@ -1,93 +1,85 @@
-// Blocks of images through transforms and 16 products, which run side by side.
+// Blocks of images through transforms and 16 products.
 #include "heddle/ops/images/winograd.h"
 
 #include <algorithm>
 #include <array>
 
-#include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
+#include "heddle/ops/images/image_blocks.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t kPlaces = 16;
 
-// Some images of a batch.
-struct TiledImages {
-  int64_t image = 0, images = 0;    // from this one on, so many
-  int64_t pixel = 0, pixels = 0;    // rows of the inputs
-  int64_t output = 0, outputs = 0;  // rows of the outputs
-  int64_t tiles = 0;
-
-  // Rows from one place of a tile to the next, of a matrix for the block's tiles: one more than
-  // there are tiles, so that the 16 places do not lie in the same sets of a cache.
-  int64_t stride() const { return tiles + 1; }
-  Rows of(const Tensor& tiles_of_block) const {
-    return tiles_of_block.rows().slice(0, kPlaces * stride());
-  }
-  Rows at(const Tensor& tiles_of_block, int64_t place) const {
-    return tiles_of_block.rows().slice(place * stride(), tiles);
-  }
-};
-
-// A convolution's images in blocks of as many as have `bytes` for a tile in `most`, at least one.
-struct Blocks {
-  std::span<const ImageSize> sizes;
-  int64_t padding;
-  std::vector<TiledImages> all = {{}};
-
-  Blocks(std::span<const ImageSize> given, int64_t pad, int64_t bytes, int64_t most)
-      : sizes(given), padding(pad) {
-    const WinogradArgs args{.sizes = sizes.data(), .padding = pad};
-    for (int64_t i = 0; i < std::ssize(sizes); ++i) {
-      const ImageSize grid = args.grid(i), out = args.outputs(i);
-      const TiledImages& last = all.back();
-      if (last.images > 0 && (last.tiles + grid.height * grid.width) * bytes > most) {
-        all.push_back(
-            {.image = i, .pixel = last.pixel + last.pixels, .output = last.output + last.outputs});
-      }
-      TiledImages& block = all.back();
-      block.images += 1, block.tiles += grid.height * grid.width;
-      block.pixels += sizes[i].height * sizes[i].width, block.outputs += out.height * out.width;
-    }
-  }
-  // Room for the tiles of any block.
-  Tensor room(int64_t channels, DType dtype) const {
-    int64_t most = 0;
-    for (const TiledImages& b : all) most = std::max(most, b.stride());
-    return Tensor::empty({kPlaces * most, channels}, dtype);
-  }
-  WinogradArgs args(const TiledImages& b, const Rows& pixels, const Tensor& tiles) const {
-    return {.pixels = pixels,
-            .tiles = b.of(tiles),
-            .sizes = sizes.data() + b.image,
-            .images = b.images,
-            .padding = padding};
-  }
-  WinogradArgs inputs(const TiledImages& b, const Tensor& x, const Tensor& tiles) const {
-    return args(b, x.rows().slice(b.pixel, b.pixels), tiles);
-  }
-  WinogradArgs outputs(const TiledImages& b, const Tensor& y, const Tensor& tiles) const {
-    return args(b, y.rows().slice(b.output, b.outputs), tiles);
-  }
-};
-
 // Bytes of blocks: what is multiplied with weights stays in the second-level cache; sums of
 // weights' gradients, which go through memory once a block, are worth larger ones.
 constexpr int64_t kBlockBytes = 2 << 20, kGradientBytes = 8 << 20;
+
+WindowOptions windows_of(int64_t padding) { return {.kernel = 3, .padding = padding}; }
+
+// Room for the tiles of any block, on one thread at a time or on each of them.
+class BlockTiles {
+ public:
+  BlockTiles(const std::vector<ImageBlock>& blocks, int64_t channels, DType dtype,
+             bool on_each_thread = false)
+      : on_each_thread_(on_each_thread) {
+    for (const ImageBlock& b : blocks) rows_ = std::max(rows_, kPlaces * stride(b));
+    room_ = Tensor::empty({(on_each_thread ? num_threads() : 1) * rows_, channels}, dtype);
+  }
+  Rows of(const ImageBlock& b) const {
+    const int64_t first = on_each_thread_ ? thread_index() * rows_ : 0;
+    return room_.rows().slice(first, kPlaces * stride(b));
+  }
+  Rows at(const ImageBlock& b, int64_t place) const {
+    return of(b).slice(place * stride(b), b.tiles);
+  }
+
+ private:
+  // Rows from one place of a tile to the next: one more than there are tiles, so that the 16 places
+  // do not lie in the same sets of a cache.
+  static int64_t stride(const ImageBlock& b) { return b.tiles + 1; }
+
+  bool on_each_thread_;
+  int64_t rows_ = 0;
+  Tensor room_;
+};
+
+// The arguments of a transform of some images' pixels, without these.
+WinogradArgs args_of(const ImageBlock& b, std::span<const ImageSize> sizes, int64_t padding,
+                     const BlockTiles& tiles) {
+  return {.tiles = tiles.of(b),
+          .sizes = sizes.data() + b.image,
+          .images = b.images,
+          .padding = padding};
+}
+
+// Calls f(place, first, count) for each place, and parts of `rows` rows where there are threads for
+// them.
+template <class F>
+void for_places(int64_t rows, const F& f) {
+  constexpr int64_t kGroup = 32;  // rows that are multiplied together
+  const int64_t groups = std::max<int64_t>(1, (rows + kGroup - 1) / kGroup);
+  const int64_t wanted = in_parallel() ? 1 : (2 * num_threads() + kPlaces - 1) / kPlaces;
+  const int64_t part = (groups + wanted - 1) / wanted * kGroup, parts = (rows + part - 1) / part;
+  parallel_kernels(kPlaces * parts, [&](int64_t i) {
+    const int64_t first = i % parts * part;
+    f(i / parts, first, std::min(part, rows - first));
+  });
+}
 
 }  // namespace
 
 WinogradWeight::WinogradWeight(const Tensor& w, bool turned)
     : turned_(turned),
       out_(w.size(0)),
-      all_(Tensor::empty({kPlaces * w.size(0), w.size(1) / 9}, DType::bf16)) {
+      factors_(Tensor::empty({kPlaces * w.size(0), w.size(1) / 9}, DType::bf16)) {
   Tensor rounded = w;
   if (w.dtype() != DType::bf16) {
     rounded = Tensor::empty(w.shape(), DType::bf16);
     kernels().convert(w.rows(), rounded.rows());
   }
-  kernels().winograd_weights({.w = rounded.rows(), .tiles = all_.rows()});
+  kernels().winograd_weights({.w = rounded.rows(), .tiles = factors_.rows()});
   for (uint64_t& id : ids_) id = new_constant();
 }
 
@@ -100,10 +92,35 @@ void WinogradWeight::multiply(int64_t place, const Rows& from, const Rows& to) c
   constexpr std::array<int64_t, 4> kTurned = {3, 1, 2, 0};
   const int64_t of = turned_ ? kTurned[place / 4] * 4 + kTurned[place % 4] : place;
   kernels().gemm({.a = from,
-                  .b = all_.rows().slice(of * out_, out_),
+                  .b = factors_.rows().slice(of * out_, out_),
                   .c = to,
                   .transpose_b = !turned_,
                   .constant_b = ids_[static_cast<size_t>(place)]});
+}
+
+Tensor winograd_convolution(const Tensor& x, std::span<const ImageSize> sizes, int64_t padding,
+                            const WinogradWeight& w, const WinogradTail& tail) {
+  const WinogradConvolution convolution(sizes, padding);
+  check(x.rank() == 2 && x.size(0) == area(sizes) && x.size(1) == w.inputs() &&
+            x.dtype() == DType::bf16,
+        ErrorKind::shape,
+        "winograd_convolution: x is {} {}; {} images of {} pixels and a weight of {} channels need "
+        "a bf16 row for each pixel",
+        x.shape(), dtype_name(x.dtype()), sizes.size(), area(sizes), w.inputs());
+  check(!tail.bias.defined() || tail.bias.shape() == Shape{w.outputs()}, ErrorKind::shape,
+        "winograd_convolution: the weight has {} outputs, the bias is {}", w.outputs(),
+        tail.bias.defined() ? tail.bias.shape() : Shape());
+  const Shape result = {area(output_sizes(sizes, windows_of(padding))), w.outputs()};
+  check(
+      !tail.added.defined() || (tail.added.shape() == result && tail.added.dtype() == DType::bf16),
+      ErrorKind::shape, "winograd_convolution: the result is {} bf16, what is added {}", result,
+      tail.added.defined() ? tail.added.shape() : Shape());
+  check(!needs_grad({&x, &tail.bias, &tail.added}), ErrorKind::internal,
+        "winograd_convolution: by a weight that is kept there is no gradient; call convolution()");
+  WinogradTail own = tail;
+  if (own.added.defined()) own.added = own.added.to_contiguous();
+  return record("winograd_convolution", {x, w.factors()},
+                convolution.product(x.to_contiguous(), w, own), {});
 }
 
 bool WinogradConvolution::suits(const WindowOptions& windows, DType dtype, int64_t in,
@@ -114,27 +131,38 @@ bool WinogradConvolution::suits(const WindowOptions& windows, DType dtype, int64
 
 WinogradConvolution::WinogradConvolution(std::span<const ImageSize> sizes, int64_t padding)
     : sizes_(sizes.begin(), sizes.end()),
-      outputs_(output_sizes(sizes, {.kernel = 3, .padding = padding})),
+      outputs_(output_sizes(sizes, windows_of(padding))),
       padding_(padding) {}
 
 Tensor WinogradConvolution::product(const Tensor& x, const WinogradWeight& w,
                                     const WinogradTail& tail) const {
-  check(x.size(0) == area(sizes_), ErrorKind::shape,
-        "a convolution's input is {}; its images have {} pixels", x.shape(), area(sizes_));
-  const int64_t out = w.outputs();
-  const Blocks blocks(sizes_, padding_, kPlaces * (2 * x.size(1) + 4 * out), kBlockBytes);
+  const int64_t in = x.size(1), out = w.outputs();
+  const std::vector<ImageBlock> blocks = image_blocks(
+      sizes_, windows_of(padding_), {.of_tile = kPlaces * (2 * in + 4 * out), .most = kBlockBytes});
+  // Where there are enough, each is one thread's from pixels to pixels, and stays in its cache.
+  const bool on_each_thread = std::ssize(blocks) >= 2 * num_threads();
+  const BlockTiles inputs(blocks, in, DType::bf16, on_each_thread);
+  const BlockTiles products(blocks, out, DType::f32, on_each_thread);
   const Tensor y = Tensor::empty({area(outputs_), out}, x.dtype());
-  const Tensor inputs = blocks.room(x.size(1), DType::bf16);
-  const Tensor products = blocks.room(out, DType::f32);
-  for (const TiledImages& b : blocks.all) {
-    kernels().winograd_inputs(blocks.inputs(b, x, inputs));
-    parallel_for(kPlaces, [&](int64_t place) {
-      w.multiply(place, b.at(inputs, place), b.at(products, place));
+  const auto block = [&](int64_t i) {
+    const ImageBlock& b = blocks[static_cast<size_t>(i)];
+    WinogradArgs from = args_of(b, sizes_, padding_, inputs);
+    from.pixels = x.rows().slice(b.pixel, b.pixels);
+    kernels().winograd_inputs(from);
+    for_places(b.tiles, [&](int64_t place, int64_t first, int64_t count) {
+      w.multiply(place, inputs.at(b, place).slice(first, count),
+                 products.at(b, place).slice(first, count));
     });
-    WinogradArgs args = blocks.outputs(b, y, products);
-    args.bias = tail.bias.defined() ? tail.bias.data<float>() : nullptr, args.relu = tail.relu;
-    if (tail.added.defined()) args.added = tail.added.rows().slice(b.output, b.outputs);
-    kernels().winograd_outputs(args);
+    WinogradArgs to = args_of(b, sizes_, padding_, products);
+    to.pixels = y.rows().slice(b.output, b.outputs);
+    to.bias = tail.bias.defined() ? tail.bias.data<float>() : nullptr, to.relu = tail.relu;
+    if (tail.added.defined()) to.added = tail.added.rows().slice(b.output, b.outputs);
+    kernels().winograd_outputs(to);
+  };
+  if (on_each_thread) {
+    parallel_kernels(std::ssize(blocks), block);
+  } else {
+    for (int64_t i = 0; i < std::ssize(blocks); ++i) block(i);
   }
   return y;
 }
@@ -142,16 +170,21 @@ Tensor WinogradConvolution::product(const Tensor& x, const WinogradWeight& w,
 std::pair<Tensor, Tensor> WinogradConvolution::gradients(const Tensor& x, const Tensor& w,
                                                          const Tensor& dy, bool wants_dx) const {
   const int64_t in = x.size(1), out = w.size(0);
-  const Blocks blocks(sizes_, padding_, kPlaces * 2 * (in + out), kGradientBytes);
-  const Tensor inputs = blocks.room(in, DType::bf16), d_outputs = blocks.room(out, DType::bf16);
+  const std::vector<ImageBlock> blocks = image_blocks(
+      sizes_, windows_of(padding_), {.of_tile = kPlaces * 2 * (in + out), .most = kGradientBytes});
+  const BlockTiles inputs(blocks, in, DType::bf16), d_outputs(blocks, out, DType::bf16);
   const Tensor sums = Tensor::empty({kPlaces * out, in}, DType::f32);
-  for (const TiledImages& b : blocks.all) {
-    kernels().winograd_inputs(blocks.inputs(b, x, inputs));
-    kernels().winograd_outputs_backward(blocks.outputs(b, dy, d_outputs));
-    parallel_for(kPlaces, [&](int64_t place) {
-      kernels().gemm({.a = b.at(d_outputs, place),
-                      .b = b.at(inputs, place),
-                      .c = sums.rows().slice(place * out, out),
+  for (const ImageBlock& b : blocks) {
+    WinogradArgs of_x = args_of(b, sizes_, padding_, inputs);
+    of_x.pixels = x.rows().slice(b.pixel, b.pixels);
+    kernels().winograd_inputs(of_x);
+    WinogradArgs of_dy = args_of(b, sizes_, padding_, d_outputs);
+    of_dy.pixels = dy.rows().slice(b.output, b.outputs);
+    kernels().winograd_outputs_backward(of_dy);
+    for_places(out, [&](int64_t place, int64_t first, int64_t count) {
+      kernels().gemm({.a = d_outputs.at(b, place).columns(first, count),
+                      .b = inputs.at(b, place),
+                      .c = sums.rows().slice(place * out + first, count),
                       .transpose_a = true,
                       .accumulate = b.image > 0});
     });

@@ -18,15 +18,19 @@ class WinogradWeight {
   WinogradWeight& operator=(const WinogradWeight&) = delete;
   ~WinogradWeight();
 
-  /// Channels of what it makes.
-  int64_t outputs() const { return turned_ ? all_.size(1) : out_; }
-  /// to = from times the weights at this place of the tiles. from, to: [tiles, channels]
+  /// Channels of what it takes and makes.
+  int64_t inputs() const { return turned_ ? out_ : factors_.size(1); }
+  int64_t outputs() const { return turned_ ? factors_.size(1) : out_; }
+  /// [16 * out, in], bf16
+  const Tensor& factors() const { return factors_; }
+  /// to = from times the weights at this place of the tiles. from: [tiles, inputs()], to: [tiles,
+  /// outputs()]
   void multiply(int64_t place, const Rows& from, const Rows& to) const;
 
  private:
   bool turned_;
   int64_t out_;
-  Tensor all_;  // [16 * out, in]
+  Tensor factors_;
   std::array<uint64_t, 16> ids_;
 };
 
@@ -37,6 +41,14 @@ struct WinogradTail {
   bool relu = false;
 };
 
+/// The convolution by a weight that is kept in this form, windows one apart.
+/// x: [pixels of all images, w.inputs()], bf16    returns: [pixels of all outputs, w.outputs()]
+/// Errors: shape if sizes, x or the tail do not fit; those of output_size(); internal where a
+/// gradient is wanted: there is none.
+Tensor winograd_convolution(const Tensor& x, std::span<const ImageSize> sizes, int64_t padding,
+                            const WinogradWeight& w, const WinogradTail& tail = {});
+
+/// The parts of convolution() where it goes this way. Nothing is checked or recorded.
 class WinogradConvolution {
  public:
   /// Whether a convolution from `in` to `out` channels is one of these here, and pays.
@@ -45,7 +57,7 @@ class WinogradConvolution {
   /// Of images of these sizes.
   WinogradConvolution(std::span<const ImageSize> sizes, int64_t padding);
 
-  /// x: [pixels, in], bf16    returns: [pixels of all outputs, out]. Nothing is recorded.
+  /// x: [pixels, in], bf16    returns: [pixels of all outputs, out]
   Tensor product(const Tensor& x, const WinogradWeight& w, const WinogradTail& tail) const;
   /// Of x (undefined unless it is wanted) and of w (f32) for dy, that of the product with w: [out,
   /// 9 * in], bf16.
