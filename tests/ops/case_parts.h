@@ -25,6 +25,8 @@ inline std::vector<int32_t> some_positions(int64_t n, int64_t sentence) {
 
 /// The cases of attention by any scores; tests/ops/attention_cases.cc.
 void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z);
+/// Those of recurrence; tests/ops/recurrent_cases.cc.
+void add_recurrent_cases(std::vector<OpCase>& all, const OpSizes& z);
 /// Those of losses; tests/ops/loss_cases.cc.
 void add_loss_cases(std::vector<OpCase>& all, const OpSizes& z);
 /// Those of windows over images; tests/ops/patch_cases.cc.

@@ -406,6 +406,7 @@ std::vector<OpCase> op_cases(const OpSizes& sizes) {
   add_norms(all, sizes);
   add_embeddings(all, sizes);
   add_attention_cases(all, sizes);
+  add_recurrent_cases(all, sizes);
   add_patch_cases(all, sizes);
   add_box_cases(all, sizes);
   add_batch_norm_cases(all, sizes);
