@@ -2,8 +2,6 @@
 #include "heddle/data/detections.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "heddle/base/error.h"
@@ -35,19 +33,9 @@ std::string described(const DetectionSet& set) {
 
 DetectionSplit hold_out(const DetectionSet& all, double share, uint64_t seed,
                         const std::string& path) {
-  std::vector<int64_t> images(static_cast<size_t>(all.size()));
-  std::iota(images.begin(), images.end(), 0);
-  RngStream random(make_key(seed, 0, hash_name("data/held-out images of boxes")));
-  shuffle_values(images, random);
-  const auto held = static_cast<int64_t>(std::ceil(share * static_cast<double>(all.size())));
-  check(held > 0 && held < all.size(), ErrorKind::data,
-        "{}: of {} none can be held out, or none is left; give `val_data`, or another `val_share`",
-        path, counted(all.size(), "image"));
-  std::vector<int64_t> val(images.begin(), images.begin() + held),
-      train(images.begin() + held, images.end());
-  std::ranges::sort(train);
-  std::ranges::sort(val);
-  return {all.select(train), all.select(val)};
+  const RngKey key = make_key(seed, 0, hash_name("data/held-out images of boxes"));
+  const HeldOutImages parts = hold_out_share(all.size(), share, key, path);
+  return {all.select(parts.others), all.select(parts.held_out)};
 }
 
 std::string key_of(const std::vector<std::vector<LabelledBox>>& boxes,
@@ -156,11 +144,9 @@ DetectionSet cached_detections(const DetectionSource& source, const std::string&
       source.images, {.folder = options.cache_dir, .name = name, .edge = options.cache_edge}, log);
   DetectionSet::Shared shared{.classes = source.classes, .category_ids = source.category_ids};
   BoxCleaner cleaner;
-  size_t entry = 0;  // of the image: those that cannot be read are not in the cache
-  for (int64_t i = 0; i < cache.size(); ++i, ++entry) {
-    while (entry < source.ids.size() && source.images.entries[entry].name != cache.name(i)) ++entry;
-    check(entry < source.ids.size(), ErrorKind::data, "{}: has no image '{}' of its cache, {}",
-          source.file, cache.name(i), cache.path());
+  const std::vector<size_t> entries = cached_entries(source.images, cache, source.file);
+  for (int64_t i = 0; i < cache.size(); ++i) {
+    const size_t entry = entries[static_cast<size_t>(i)];
     shared.boxes.push_back(
         cleaner.clean(source, entry, cache.original_size(i), cache.image(i).size));
     shared.ids.push_back(source.ids[entry]);

@@ -375,4 +375,18 @@ const std::vector<std::string>& ImageCache::labels() const { return impl_->label
 const std::string& ImageCache::key() const { return impl_->key; }
 const std::string& ImageCache::path() const { return impl_->view.file.path(); }
 
+std::vector<size_t> cached_entries(const ImageSource& source, const ImageCache& cache,
+                                   const std::string& file) {
+  std::vector<size_t> entries;
+  size_t entry = 0;
+  for (int64_t i = 0; i < cache.size(); ++i, ++entry) {
+    const size_t count = source.entries.size();
+    while (entry < count && source.entries[entry].name != cache.name(i)) ++entry;
+    check(entry < count, ErrorKind::data, "{}: has no image '{}' of its cache, {}", file,
+          cache.name(i), cache.path());
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
 }  // namespace heddle

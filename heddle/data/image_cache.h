@@ -60,4 +60,9 @@ class ImageCache {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// The number in the source of each image of its cache: those that cannot be read are not there.
+/// Errors: data, naming `file`, which lists the images, if the cache has others.
+std::vector<size_t> cached_entries(const ImageSource& source, const ImageCache& cache,
+                                   const std::string& file);
+
 }  // namespace heddle

@@ -31,13 +31,6 @@ std::string extension(const std::string& name) {
   return ending;
 }
 
-// Those that cannot be read are counted as such when they are decoded.
-bool is_image_name(const std::string& name) {
-  static constexpr const char* endings[] = {"jpg", "jpeg", "jpe",  "jfif", "png",  "gif", "bmp",
-                                            "tif", "tiff", "webp", "heic", "avif", "ppm"};
-  return std::ranges::find(endings, extension(name)) != std::end(endings);
-}
-
 struct ClassFolders {
   ImageSource source;
   int64_t others = 0;  // files that are no images, by their names
@@ -168,6 +161,12 @@ std::optional<ImageSources> find_packs(const std::string& folder) {
 }  // namespace
 
 std::string ImageSource::path(size_t i) const { return join_path(root, entries[i].name); }
+
+bool is_image_name(const std::string& name) {
+  static constexpr const char* endings[] = {"jpg", "jpeg", "jpe",  "jfif", "png",  "gif", "bmp",
+                                            "tif", "tiff", "webp", "heic", "avif", "ppm"};
+  return std::ranges::find(endings, extension(name)) != std::end(endings);
+}
 
 void ImageSource::add_file(const std::string& name, int32_t label) {
   struct stat facts = {};

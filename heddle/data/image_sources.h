@@ -38,6 +38,9 @@ struct ImageSource {
   std::string content;  ///< differs wherever another cache is needed
 };
 
+/// By its ending that of an image, which may be of a format that cannot be read.
+bool is_image_name(const std::string& name);
+
 /// A JPEG or PNG file. Errors: those of read_image().
 DecodedImage decode_image_file(const std::string& path);
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files/file_bytes.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
-#include "heddle/base/files/mmap.h"
 #include "heddle/io/byte_reader.h"
 
 namespace heddle {
@@ -17,32 +17,13 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// The bytes of a file, unpacked if it is gzip's, for as long as the owner lives.
-struct PackedFile {
-  std::string path;
-  std::shared_ptr<const void> owner;
-  Bytes bytes;
-
-  explicit PackedFile(std::string p) : path(std::move(p)) {
-    if (path.ends_with(".gz")) {
-      const auto text = std::make_shared<const std::string>(LineReader(path).rest());
-      bytes = std::as_bytes(std::span(*text));
-      owner = text;
-    } else if (file_size(path) > 0) {
-      const auto file = std::make_shared<const MappedFile>(path);
-      bytes = file->bytes();
-      owner = file;
-    }
-  }
-};
-
 // What the formats have in common: images that lie somewhere in files.
 struct Packs {
   ImageSource source;
   std::vector<std::shared_ptr<const void>> owners;
   std::vector<Bytes> places;
 
-  void open(const PackedFile& file) {
+  void open(const FileBytes& file) {
     owners.push_back(file.owner);
     source.content += fmt::format("{} {}\n", file.bytes.size(), checksum(file.bytes));
   }
@@ -100,7 +81,7 @@ DecodedImage plain(Bytes pixels, ImageSize size) {
 // --- JPEG without what all files have in common ---
 
 void add_jpegs(Packs& packs, const std::string& name) {
-  const PackedFile file(join_path(packs.source.root, name));
+  const FileBytes file(join_path(packs.source.root, name));
   packs.open(file);
   ByteReader reader(file.bytes, file.path);
   check(reader.remaining() >= 8 && reader.text(4) == "JPK1", ErrorKind::data,
@@ -139,7 +120,7 @@ std::string labels_of(std::string images) {
 }
 
 // The sizes that an IDX file of so many dimensions begins with; behind them is what they say.
-std::vector<int64_t> idx_sizes(const PackedFile& file, size_t rank) {
+std::vector<int64_t> idx_sizes(const FileBytes& file, size_t rank) {
   const auto number = [&](size_t at) {
     uint32_t value = 0;
     for (size_t i = 0; i < 4; ++i) {
@@ -165,7 +146,7 @@ std::vector<int64_t> idx_sizes(const PackedFile& file, size_t rank) {
 }
 
 ImageSource read_idx(Packs packs, const std::string& name) {
-  const PackedFile images(join_path(packs.source.root, name)),
+  const FileBytes images(join_path(packs.source.root, name)),
       labels(join_path(packs.source.root, labels_of(name)));
   packs.source.content += "idx\n";
   packs.open(images);
@@ -206,7 +187,7 @@ ImageSource read_cifar(Packs packs, const std::vector<std::string>& names) {
   const std::string& folder = packs.source.root;
   size_t label_bytes = 0;
   for (const std::string& name : names) {
-    const PackedFile file(join_path(folder, name));
+    const FileBytes file(join_path(folder, name));
     packs.open(file);
     const size_t size = file.bytes.size(), ten = 3 * kPlane + 1;
     const bool is_of_ten = size % ten == 0, is_of_hundred = size % (ten + 1) == 0;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/rng.h"
+
 namespace heddle {
 
 /// Numbers of images in a cache, in any order. Copies share them.
@@ -24,5 +26,13 @@ class Selection {
  private:
   std::shared_ptr<const std::vector<int64_t>> chosen_;
 };
+
+/// Numbers of images, rising.
+struct HeldOutImages {
+  std::vector<int64_t> held_out, others;
+};
+/// The share of so many images, rounded up and chosen by the key, and the others.
+/// Errors: data, naming `path`, if either part is empty.
+HeldOutImages hold_out_share(int64_t images, double share, RngKey key, const std::string& path);
 
 }  // namespace heddle

@@ -100,6 +100,66 @@ TEST(ShapesCommand, overwrite_removes_nothing_that_shapes_did_not_write) {
   EXPECT_EQ(read_file(data / "notes"), "my own\n");
 }
 
+std::vector<std::string> caption_words(const std::filesystem::path& out) {
+  return {"shapes", "--task", "captioning", "--count", "4",      "--held-out", "2",
+          "--out",  out,      "--unseen",   "3",       "--size", "48"};
+}
+
+TEST(ShapesCommand, captions_have_four_parts_and_are_replaced_only_when_asked) {
+  const TempDir folder;
+  const std::filesystem::path data = folder / "data";
+  std::vector<std::string> words = caption_words(data);
+  const CliResult first = run_heddle(words);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.err.find("4 images to train on, 2 each"), std::string::npos) << first.err;
+  EXPECT_EQ(files_below(data).size(), 15u);  // 4 + 2 + 2 + 3 images, a file of captions each
+  const std::string lines = read_file(data / "unseen.jsonl");
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 3);
+  EXPECT_EQ(lines.find("{\"file_name\": \"unseen/000001.png\", \"captions\": [\""), 0u) << lines;
+  const CliResult refused = run_heddle(words);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--overwrite"), std::string::npos) << refused.err;
+  words.insert(words.end(), {"--overwrite", "--seed", "2", "--captions", "1", "--threads", "1"});
+  ASSERT_EQ(run_heddle(words).exit_code, 0);
+  EXPECT_NE(read_file(data / "unseen.jsonl"), lines);
+  const std::string line = read_file(data / "unseen.jsonl");
+  EXPECT_EQ(Json::parse(line.substr(0, line.find('\n'))).at("captions").size(), 1u);
+  write_file(data / "test" / "mine.png", "my own\n");
+  const CliResult mine = run_heddle(words);
+  EXPECT_EQ(mine.exit_code, 2);
+  EXPECT_NE(mine.err.find("mine.png"), std::string::npos) << mine.err;
+  std::filesystem::remove(data / "test" / "mine.png");
+  // With boxes the parts for captions are gone.
+  ASSERT_EQ(run_heddle({"shapes", "--count", "3", "--held-out", "0", "--size", "32", "--overwrite",
+                        "--out", data.string()})
+                .exit_code,
+            0);
+  EXPECT_EQ(files_below(data).size(), 4u);
+}
+
+TEST(ShapesCommand, flags_of_captions_that_do_not_fit_are_refused) {
+  const TempDir folder;
+  const std::string out = (folder / "data").string();
+  const auto refused = [&](std::vector<std::string> words, const char* part) {
+    words.insert(words.begin(), {"shapes", "--out", out});
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(out));
+  };
+  refused({"--unseen", "3"}, "--task captioning");
+  refused({"--captions", "3"}, "--task captioning");
+  refused({"--task", "captioning", "--scene", "cells"}, "shapes or collages");
+  refused({"--scene", "collages", "--photos", out}, "--task captioning");
+  refused({"--task", "captioning", "--scene", "collages"}, "--photos");
+  refused({"--photos", out}, "--scene collages");
+  refused({"--task", "captioning", "--most-objects", "20"}, "20 objects at most");
+  refused({"--task", "captioning", "--size", "20"}, "20 x 20 pixels");
+  const CliResult missing = run_heddle({"shapes", "--out", out, "--task", "captioning", "--scene",
+                                        "collages", "--photos", (folder / "none").string()});
+  EXPECT_EQ(missing.exit_code, 3) << missing.err;
+}
+
 TEST(TokenizerTrainCommand, vocabulary_never_replaces_its_own_text) {
   const TempDir folder;
   const std::string text = (folder / "words.txt").string();

@@ -3,13 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/data/detection/tar.h"
 #include "heddle/data/detection/xml.h"
+#include "heddle/io/tar.h"
 #include "tests/data/image_files.h"
+#include "tests/data/tar_file.h"
 
 namespace heddle {
 namespace {
 
+using testing::tar_file;
+using testing::TarMember;
 using testing::write_below;
 
 // An image of one colour.
@@ -203,38 +206,13 @@ TEST(Detections, xml_that_is_none_is_refused_with_its_line) {
   EXPECT_EQ(root.children[2].line, 7);
 }
 
-std::string octal(size_t n, int digits) { return fmt::format("{:0{}o}", n, digits); }
-
-struct TarMember {
-  std::string name, text;
-  std::string type = "0";
-};
-
-// An archive as tar writes it.
-std::string tar(const std::vector<TarMember>& files) {
-  std::string archive;
-  for (const auto& [name, text, type] : files) {
-    std::string header(512, '\0');
-    header.replace(0, name.size(), name);
-    header.replace(124, 11, octal(text.size(), 11));
-    header.replace(148, 8, 8, ' ');
-    header.replace(156, 1, type);
-    header.replace(257, 5, "ustar");
-    size_t sum = 0;
-    for (const char c : header) sum += static_cast<unsigned char>(c);
-    header.replace(148, 7, octal(sum, 6) + '\0');
-    archive += header + text + std::string((512 - text.size() % 512) % 512, '\0');
-  }
-  return archive + std::string(1024, '\0');
-}
-
 struct TableFolder {
   TemporaryFolder folder;
 
   explicit TableFolder(const std::string& boxes, const std::string& images = "train\ta\nval\tb\n") {
     folder.write("boxes.tsv", "split\timage\tclass\txmin\tymin\txmax\tymax\n" + boxes);
     folder.write("images.tsv", "split\timage\n" + images);
-    folder.write("images.tar", tar({{"a.png", png(20, 30, 1)}, {"b.png", png(40, 60, 2)}}));
+    folder.write("images.tar", tar_file({{"a.png", png(20, 30, 1)}, {"b.png", png(40, 60, 2)}}));
   }
   DetectionSplit open(std::vector<std::string> names = {}) const {
     return open_detection_split(
@@ -287,11 +265,11 @@ TEST(Detections, long_names_in_archives_are_those_of_gnu_and_pax) {
     return fmt::format("{} {}\n", text.size() + 5, text);  // of three digits
   };
   const auto pax = [&](const std::string& records) { return TarMember{"PaxHeader", records, "x"}; };
-  folder.write("a.tar", tar({pax("30 mtime=1700000000.123456789\n" + record("path=./" + name)),
-                             {name.substr(0, 100), "1"},
-                             {"././@LongLink", other + '\0', "L"},
-                             {other.substr(0, 100), "22"},
-                             {"short", "333"}}));
+  folder.write("a.tar", tar_file({pax("30 mtime=1700000000.123456789\n" + record("path=./" + name)),
+                                  {name.substr(0, 100), "1"},
+                                  {"././@LongLink", other + '\0', "L"},
+                                  {other.substr(0, 100), "22"},
+                                  {"short", "333"}}));
   const TarFile read = TarFile::open(folder / "a.tar");
   ASSERT_EQ(read.members.size(), 3U);
   EXPECT_EQ(read.members.at(name).size(), 1U);
@@ -299,7 +277,7 @@ TEST(Detections, long_names_in_archives_are_those_of_gnu_and_pax) {
   EXPECT_EQ(read.members.at("short").size(), 3U);
   for (const char* broken : {"x", "9", "99 path=a\n", "9 path=ab\n", "0 path=a\n", "2 \n9",
                              "99999999999999999999999 path=a\n"}) {
-    folder.write("b.tar", tar({pax(broken), {"a", "1"}}));
+    folder.write("b.tar", tar_file({pax(broken), {"a", "1"}}));
     SCOPED_TRACE(broken);
     expect_error(ErrorKind::data, {"b.tar", "what pax says"},
                  [&] { TarFile::open(folder / "b.tar"); });
@@ -315,7 +293,7 @@ TEST(Detections, broken_tables_are_named) {
       .expect_refused("stands there twice");
   TableFolder("a\ta\t1\t2\t3\t6\t8\n").expect_refused("boxes.tsv: line 2");
   const TableFolder cut("train\ta\t1\t2\t3\t6\t8\n");
-  cut.folder.write("images.tar", tar({{"a.png", png(20, 30, 1)}}).substr(0, 600));
+  cut.folder.write("images.tar", tar_file({{"a.png", png(20, 30, 1)}}).substr(0, 600));
   cut.expect_refused("cut short");
   cut.folder.write("images.tar", std::string(2048, 'x'));
   cut.expect_refused("no .tar archive");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,13 @@ inline void write_gzip(const std::string& path, const std::string& text) {
   ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
             static_cast<int>(text.size()));
   gzclose(file);
+}
+
+/// What an action says on the standard error.
+inline std::string warnings_of(const std::function<void()>& action) {
+  ::testing::internal::CaptureStderr();
+  action();
+  return ::testing::internal::GetCapturedStderr();
 }
 
 /// Writes files, with the folders above them.

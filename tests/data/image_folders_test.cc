@@ -13,6 +13,7 @@ namespace heddle {
 namespace {
 
 using testing::image_file;
+using testing::warnings_of;
 using testing::write_below;
 
 // Two classes of two images each.
@@ -125,13 +126,6 @@ TEST(ImageFolders, folder_without_classes_or_with_an_empty_one_is_refused) {
   folder.write("held/val/cat/a.png", image_file("rgb.png"));
   expect_error(ErrorKind::data, {"held-out images alone"},
                [&] { open_image_split(options_of(folder, "held")); });
-}
-
-// Warnings of one opening.
-std::string warnings_of(const std::function<void()>& action) {
-  ::testing::internal::CaptureStderr();
-  action();
-  return ::testing::internal::GetCapturedStderr();
 }
 
 TEST(ImageFolders, bad_files_are_counted_named_and_left_out_each_time) {

@@ -9,7 +9,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/data/detection/sources.h"
-#include "heddle/data/detection/tar.h"
+#include "heddle/io/tar.h"
 
 namespace heddle {
 namespace {
@@ -130,7 +130,7 @@ struct ImagePlace {
       entry.bytes = std::ssize(places.back());
       images.content += fmt::format("{} {}\n", entry.name, checksum(places.back()));
     }
-    images.decode = [places, owner = tar->file](size_t i, const std::string& path) {
+    images.decode = [places, owner = tar->owner](size_t i, const std::string& path) {
       check(places[i].data() != nullptr, ErrorKind::data, "{}: is not there", path);
       Image image = decode_image(places[i], path);
       return DecodedImage{image.size(), std::move(image.pixels)};

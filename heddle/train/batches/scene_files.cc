@@ -116,4 +116,27 @@ void write_drawn_shapes(const SceneFiles& files,
       [](int64_t, int64_t) {});
 }
 
+void write_captioned_scenes(const SceneFiles& files,
+                            const std::function<CaptionedScene(uint64_t index)>& draw) {
+  const std::string folder = join_path(files.folder, files.part);
+  make_directories(folder);
+  std::string text;
+  std::vector<std::string> lines(kBlock);
+  draw_all(
+      files,
+      [&](int64_t i) {
+        const CaptionedScene drawn = draw(static_cast<uint64_t>(files.first + i));
+        write_image(join_path(folder, file_name(i)), drawn.image);
+        Json line = Json::object(
+            {{"file_name", join_path(files.part, file_name(i))}, {"captions", drawn.captions}});
+        const Json scene = to_json(drawn.scene);
+        for (const auto& [key, value] : scene.as_object()) line[key] = value;
+        lines[static_cast<size_t>(i % kBlock)] = line.dump();
+      },
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) text += lines[static_cast<size_t>(i % kBlock)] + "\n";
+      });
+  write_file_atomic(join_path(files.folder, files.part + ".jsonl"), text);
+}
+
 }  // namespace heddle::train

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "corpora/captions/captioned_scenes.h"
 #include "corpora/scenes.h"
 
 namespace heddle::train {
@@ -25,5 +26,11 @@ void write_scenes(const SceneFiles& files, const std::function<DrawnScene(uint64
 /// FOLDER/PART/CLASS/000001.png ..: a folder a class.
 void write_drawn_shapes(const SceneFiles& files,
                         const std::function<DrawnShape(uint64_t index)>& draw);
+
+/// FOLDER/PART/000001.png .. and FOLDER/PART.jsonl, which is written last: a line an image with
+/// file_name ("PART/000001.png"), captions and what to_json() has of its scene. What
+/// find_captions() reads. Of the files the classes do not count.
+void write_captioned_scenes(const SceneFiles& files,
+                            const std::function<CaptionedScene(uint64_t index)>& draw);
 
 }  // namespace heddle::train

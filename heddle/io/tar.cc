@@ -1,11 +1,12 @@
 // Headers of 512 bytes, each before its file, whose bytes are filled up to 512.
-#include "heddle/data/detection/tar.h"
+#include "heddle/io/tar.h"
 
 #include <charconv>
 #include <cstring>
 #include <string_view>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files/file_bytes.h"
 
 namespace heddle {
 namespace {
@@ -81,8 +82,9 @@ std::string name_of(std::string_view header) {
 }  // namespace
 
 TarFile TarFile::open(const std::string& path) {
-  TarFile tar{std::make_shared<const MappedFile>(path), {}};
-  const std::span<const std::byte> bytes = tar.file->bytes();
+  const FileBytes file(path);
+  TarFile tar{file.owner, {}};
+  const std::span<const std::byte> bytes = file.bytes;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::string long_name;
   for (size_t at = 0; at + kBlock <= text.size();) {

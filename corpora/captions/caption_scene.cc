@@ -1,0 +1,204 @@
+// Truth of captions, and the choice of true ones.
+#include "corpora/captions/caption_scene.h"
+
+#include <algorithm>
+#include <map>
+
+#include "heddle/base/error.h"
+
+namespace heddle {
+namespace {
+
+std::vector<size_t> objects_of(const CaptionScene& scene, const Sort& sort) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < scene.objects.size(); ++i) {
+    if (scene.objects[i].sort == sort) found.push_back(i);
+  }
+  return found;
+}
+
+void add_once(std::vector<size_t>& numbers, size_t number) {
+  if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+}
+
+// The objects of a relation: those between which it holds.
+struct RelatedObjects {
+  std::vector<size_t> subjects, objects;
+};
+
+RelatedObjects related_objects(const Caption& caption, const CaptionScene& scene) {
+  RelatedObjects related;
+  for (const size_t a : objects_of(scene, caption.subject)) {
+    for (const size_t b : objects_of(scene, caption.object)) {
+      if (a == b ||
+          !stands(caption.relation, scene.objects[a].box, scene.objects[b].box, scene.size))
+        continue;
+      add_once(related.subjects, a);
+      add_once(related.objects, b);
+    }
+  }
+  std::ranges::sort(related.objects);
+  return related;
+}
+
+bool names_objects(WordRole role) {
+  return role != WordRole::function && role != WordRole::relation;
+}
+
+// --- choosing captions ---
+
+using Candidates = std::array<std::vector<Caption>, kCaptionKinds>;
+
+std::map<Sort, int64_t> sorts_in(const CaptionScene& scene) {
+  std::map<Sort, int64_t> counts;
+  for (const SceneObject& object : scene.objects) ++counts[object.sort];
+  return counts;
+}
+
+// All true captions of things of different sorts.
+Candidates candidates_of(const CaptionScene& scene, bool is_unseen) {
+  Candidates all;
+  const auto add = [&](const Caption& caption) {
+    if (mentions_held_out(caption) != is_unseen) return;
+    all[static_cast<size_t>(caption.kind)].push_back(caption);
+  };
+  const std::map<Sort, int64_t> sorts = sorts_in(scene);
+  for (const auto& [sort, count] : sorts) {
+    if (count == 1) add({.kind = CaptionKind::existence, .subject = sort});
+    if (count >= 2 && count <= most_counted()) {
+      add({.kind = CaptionKind::count, .subject = sort, .count = count});
+    }
+    for (const auto& [other, ignored] : sorts) {
+      if (other == sort) continue;
+      for (size_t r = 0; r < kRelations; ++r) {
+        Caption caption{.kind = CaptionKind::relation, .subject = sort};
+        caption.relation = static_cast<Relation>(r);
+        caption.object = other;
+        if (!related_objects(caption, scene).subjects.empty()) add(caption);
+      }
+    }
+  }
+  return all;
+}
+
+// A kind that has candidates: relations by one half.
+size_t drawn_kind(const Candidates& all, drawing::Chance& chance) {
+  constexpr auto kRelation = static_cast<size_t>(CaptionKind::relation);
+  std::vector<size_t> others;
+  for (size_t kind = 0; kind < kRelation; ++kind) {
+    if (!all[kind].empty()) others.push_back(kind);
+  }
+  const bool is_relation = chance.happens(0.5);
+  if (others.empty() || (is_relation && !all[kRelation].empty())) return kRelation;
+  return others[static_cast<size_t>(chance.count(0, std::ssize(others) - 1))];
+}
+
+// --- files ---
+
+Sort sort_of(const Json& json, std::string_view where) {
+  Sort sort{.noun = json.get_string("noun", where)};
+  if (json.contains("color")) sort.color = json.get_string("color", where);
+  const auto is_known = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  const bool is_shape = is_known(caption_shapes(), sort.noun);
+  check(is_shape || is_known(caption_classes(), sort.noun), ErrorKind::data,
+        "{}: captions have no noun '{}'; they have {}, {}", where, sort.noun,
+        fmt::join(caption_shapes(), ", "), fmt::join(caption_classes(), ", "));
+  check(is_shape ? is_known(caption_colors(), sort.color) : sort.color.empty(), ErrorKind::data,
+        "{}: the color of a {} is '{}'; shapes have one of {}, photos none", where, sort.noun,
+        sort.color, fmt::join(caption_colors(), ", "));
+  return sort;
+}
+
+Box box_of(const Json& json, ImageSize image, std::string_view where) {
+  std::vector<double> numbers;
+  for (const Json& number : json.as_array(where)) numbers.push_back(number.as_double(where));
+  check(numbers.size() == 4, ErrorKind::data,
+        "{}: bbox has {} numbers; x, y, width, height are needed", where, numbers.size());
+  const Box box = Box::of_corner(numbers[0], numbers[1], numbers[2], numbers[3]);
+  check(box.area() > 0 && clipped(box, image) == box, ErrorKind::data,
+        "{}: the bbox {}, {}, {} wide, {} high does not lie in the image of {} x {} pixels", where,
+        numbers[0], numbers[1], numbers[2], numbers[3], image.width, image.height);
+  return box;
+}
+
+}  // namespace
+
+bool stands(Relation relation, const Box& a, const Box& b, ImageSize image) {
+  const double down = b.center_y() - a.center_y(), right = b.center_x() - a.center_x(),
+               least_down = kRelationMargin * static_cast<double>(image.height),
+               least_right = kRelationMargin * static_cast<double>(image.width);
+  switch (relation) {
+    case Relation::above: return down >= least_down;
+    case Relation::below: return -down >= least_down;
+    case Relation::left_of: return right >= least_right;
+    default: return -right >= least_right;
+  }
+}
+
+CaptionTruth judge_caption(const Caption& caption, const CaptionScene& scene) {
+  CaptionTruth truth;
+  RelatedObjects named{objects_of(scene, caption.subject), {}};
+  const int64_t count = std::ssize(named.subjects);
+  if (caption.kind == CaptionKind::relation) {
+    RelatedObjects related = related_objects(caption, scene);
+    truth.is_true = !related.subjects.empty();
+    named.objects = objects_of(scene, caption.object);
+    if (truth.is_true) named = std::move(related);
+  } else {
+    truth.is_true = caption.kind == CaptionKind::existence ? count > 0 : count == caption.count;
+  }
+  for (const CaptionWord& word : caption.words) {
+    truth.named.emplace_back();
+    if (names_objects(word.role)) {
+      truth.named.back() = word.is_of_object ? named.objects : named.subjects;
+    }
+  }
+  return truth;
+}
+
+std::vector<std::string> true_captions(const CaptionScene& scene, const CaptionChoice& choice,
+                                       drawing::Chance& chance) {
+  Candidates all = candidates_of(scene, choice.is_unseen);
+  std::vector<std::string> captions;
+  while (std::ssize(captions) < choice.count) {
+    std::vector<Caption>& left = all[drawn_kind(all, chance)];
+    if (left.empty()) break;
+    const auto at = static_cast<size_t>(chance.count(0, std::ssize(left) - 1));
+    captions.push_back(caption_text(left[at]));
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return captions;
+}
+
+Json to_json(const CaptionScene& scene) {
+  Json json = Json::object({{"height", scene.size.height}, {"width", scene.size.width}});
+  Json objects = Json::array();
+  for (const SceneObject& one : scene.objects) {
+    Json object = Json::object();
+    if (!one.sort.color.empty()) object["color"] = one.sort.color;
+    object["noun"] = one.sort.noun;
+    const Box& b = one.box;
+    object["bbox"] = std::vector<double>{b.x0, b.y0, b.width(), b.height()};
+    if (!one.photo.empty()) object["photo"] = one.photo;
+    objects.push_back(std::move(object));
+  }
+  json["objects"] = std::move(objects);
+  return json;
+}
+
+CaptionScene caption_scene_of(const Json& json, std::string_view where) {
+  CaptionScene scene{{json.get_int("height", where), json.get_int("width", where)}, {}};
+  check(scene.size.height > 0 && scene.size.width > 0, ErrorKind::data,
+        "{}: an image of {} x {} pixels", where, scene.size.width, scene.size.height);
+  for (const Json& one : json.at("objects", where).as_array(where)) {
+    SceneObject object{.sort = sort_of(one, where),
+                       .box = box_of(one.at("bbox", where), scene.size, where)};
+    if (one.contains("photo")) object.photo = one.get_string("photo", where);
+    scene.objects.push_back(std::move(object));
+  }
+  return scene;
+}
+
+}  // namespace heddle
