@@ -24,12 +24,26 @@ constexpr int32_t kVocab = 40, kEnd = 3;
 // Models of one stack with large random weights, so that tokens differ; and a translator.
 struct Case {
   const char* name;
-  const char* config;  // null: the translator
+  const char* config;  // null: the Transformer
   int requests;
+  bool translates = false;
 };
 
 const Case kCases[] = {
-    {"translator", nullptr, 1000},
+    {"translator", nullptr, 1000, true},
+    {"rnn_seq2seq", R"({"model_type": "rnn_seq2seq", "vocab_size": 40, "embedding_size": 12,
+       "hidden_size": 16, "encoder_hidden_size": 10, "encoder_layers": 2, "decoder_layers": 2})",
+     500, true},
+    {"rnn_seq2seq_states", R"({"model_type": "rnn_seq2seq", "vocab_size": 40, "embedding_size": 12,
+       "hidden_size": 16, "encoder_hidden_size": 8, "cell": "gru", "attention_scoring": "dot"})",
+     200, true},
+    {"rnn_seq2seq_fixed", R"({"model_type": "rnn_seq2seq", "vocab_size": 40, "embedding_size": 12,
+       "hidden_size": 16, "decoder_layers": 2, "attention_scoring": "none",
+       "tie_word_embeddings": false})",
+     200, true},
+    {"rnn_lm", R"({"model_type": "rnn_lm", "vocab_size": 40, "embedding_size": 12,
+       "hidden_size": 16})",
+     200},
     {"gpt2", R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 24, "n_embd": 16,
        "n_layer": 2, "n_head": 2, "initializer_range": 0.4})",
      1000},
@@ -130,7 +144,7 @@ std::vector<Request> random_requests(const Case& c, uint32_t seed) {
   Random random(seed);
   std::vector<Request> requests;
   for (int i = 0; i < c.requests; ++i) {
-    requests.push_back(random_request(random, c.config == nullptr));
+    requests.push_back(random_request(random, c.translates));
   }
   return requests;
 }

@@ -110,6 +110,9 @@ constexpr const char* kPreNormTransformerXl = R"({"model_type": "transfo-xl", "v
   "d_head": 16, "d_inner": 52, "mem_len": 16, "pre_lnorm": true, "same_length": true,
   "untie_r": false, "init_std": 0.3})";
 
+constexpr const char* kSmallRnn = R"({"model_type": "rnn_lm", "vocab_size": 60,
+  "embedding_size": 24, "hidden_size": 40})";
+
 void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision precision) {
   const Ids ids = {7, 8, 9, 10, 11, 12, 13, 14, 2, 2, 5, 41};
   const std::vector<float> whole = whole_pass(model, ids, precision).to_floats();
@@ -140,7 +143,7 @@ void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision 
 
 TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
   for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallQwen3, kSmallMixtral,
-                             kSmallTransformerXl, kPreNormTransformerXl}) {
+                             kSmallTransformerXl, kPreNormTransformerXl, kSmallRnn}) {
     SCOPED_TRACE(config);
     nn::Parameters parameters(5);
     const auto model = make_model(nn::Scope(parameters), Json::parse(config));

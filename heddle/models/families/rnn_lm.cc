@@ -39,8 +39,7 @@ struct RnnLmConfig {
 
 nn::Embedding embedding(const Scope& s, const RnnLmConfig& c) {
   const double std = std::pow(static_cast<double>(c.embedding_size), -0.5);
-  Parameter& table =
-      (s / "weight").parameter({c.vocab_size, c.embedding_size}, Init::normal(std));
+  Parameter& table = (s / "weight").parameter({c.vocab_size, c.embedding_size}, Init::normal(std));
   return {s.prefix(), table, nn::Positions::none(), {.dropout = c.embedding_dropout}};
 }
 
@@ -70,11 +69,10 @@ class RnnLm final : public LanguageModel, public WithMemory {
                           Linear::Options{.in = c.hidden_size, .out = c.embedding_size});
     }
     if (hub.head == Head::next_token) {
-      Parameter& weight =
-          c.tie_word_embeddings
-              ? embedding_.table()
-              : (s / "lm_head" / "weight")
-                    .parameter({c.vocab_size, c.hidden_size}, Init::xavier_uniform());
+      Parameter& weight = c.tie_word_embeddings ? embedding_.table()
+                                                : (s / "lm_head" / "weight")
+                                                      .parameter({c.vocab_size, c.hidden_size},
+                                                                 Init::xavier_uniform());
       heads_.output.emplace(weight,
                             &(s / "lm_head" / "bias").parameter({c.vocab_size}, Init::zeros()));
     } else if (hub.head == Head::sequence_classes) {

@@ -113,15 +113,17 @@ Parameter& table(const Scope& s, const RnnSeq2SeqConfig& c, const char* side, in
   const Scope at = c.share_encoder_decoder_embeddings ? s / "model" / "shared"
                                                       : s / "model" / side / "embed_tokens";
   return (at / "weight")
-      .parameter({tokens, c.embedding_size},
-                 Init::normal(std::pow(static_cast<double>(c.embedding_size), -0.5),
-                              c.pad_token_id));
+      .parameter(
+          {tokens, c.embedding_size},
+          Init::normal(std::pow(static_cast<double>(c.embedding_size), -0.5), c.pad_token_id));
 }
 
 nn::Embedding embedding(const Scope& s, const RnnSeq2SeqConfig& c, const char* side,
                         int64_t tokens) {
-  return {(s / "model" / side / "embed_tokens").prefix(), table(s, c, side, tokens),
-          nn::Positions::none(), {.dropout = c.embedding_dropout}};
+  return {(s / "model" / side / "embed_tokens").prefix(),
+          table(s, c, side, tokens),
+          nn::Positions::none(),
+          {.dropout = c.embedding_dropout}};
 }
 
 nn::RecurrentLayers::Options encoder_options(const RnnSeq2SeqConfig& c) {
@@ -140,6 +142,7 @@ nn::AttentiveDecoder::Options attentive_options(const RnnSeq2SeqConfig& c) {
           .width = c.hidden_size,
           .memory_width = c.memory_width(),
           .attention_width = c.attention_size,
+          .compares_states = c.compares_states(),
           .scoring = c.attention_scoring,
           .layers = c.decoder_layers,
           .dropout = c.dropout,
@@ -173,9 +176,9 @@ class RnnSeq2Seq final : public EncoderDecoder {
         encoder_(s / "model" / "encoder", encoder_options(c)),
         bridge_(s / "model" / "decoder" / "bridge",
                 {.in = c.memory_width(), .out = state_columns() * c.decoder_layers}),
-        readout_(s / "model" / "decoder" / "readout",
-                 {.in = c.hidden_size + c.memory_width() + c.embedding_size,
-                  .out = c.embedding_size}) {
+        readout_(
+            s / "model" / "decoder" / "readout",
+            {.in = c.hidden_size + c.memory_width() + c.embedding_size, .out = c.embedding_size}) {
     const Scope decoder = s / "model" / "decoder";
     if (c.attends()) {
       attentive_.emplace(decoder, attentive_options(c));
@@ -224,7 +227,8 @@ class RnnSeq2Seq final : public EncoderDecoder {
     const Tensor x = target_(tokens, run);
     const Tensor kept = layers[0].rows();
     const Tensor memory = kept.slice(1, kept.size(1) - c_.memory_width(), c_.memory_width());
-    const Tensor summary = summary_of(memory, first_and_last_of_sequences(*tokens.segments, sources));
+    const Tensor summary =
+        summary_of(memory, first_and_last_of_sequences(*tokens.segments, sources));
     const std::vector<CellState> begin = begin_by(summary, run);
     if (attentive_) {
       const nn::AttentiveDecoder::Result y = (*attentive_)(

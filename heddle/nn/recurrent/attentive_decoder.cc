@@ -39,8 +39,7 @@ std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_
   std::vector<int32_t> sources;
   int32_t source = 0;
   for (int64_t i = 0; i < tokens.count(); ++i) {
-    while (source + 1 < rows_of_sources.count() &&
-           rows_of_sources.end(source) <= tokens.begin(i)) {
+    while (source + 1 < rows_of_sources.count() && rows_of_sources.end(source) <= tokens.begin(i)) {
       ++source;
     }
     sources.push_back(source);
@@ -54,14 +53,21 @@ AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
     : name_(s.prefix()),
       options_(o),
       scoring_(scoring_of(o.scoring)),
-      lowest_(s, "_l0", nn::options_of(o)),
-      key_(s / "key", {.in = o.memory_width, .out = attention_width(o)}) {
+      lowest_(s, "_l0", nn::options_of(o)) {
+  check(!o.compares_states || (o.memory_width == o.width && scoring_.kind == Scoring::dot),
+        ErrorKind::internal,
+        "{}: states {} wide and a memory {} wide are no queries and keys of {}", name_, o.width,
+        o.memory_width, o.scoring);
   const int64_t gates = gates_of(o.cell) * o.width, d = attention_width(o);
   context_ = &(s / "weight_ch_l0")
                   .parameter({gates, o.memory_width},
                              Init::uniform(1 / std::sqrt(static_cast<double>(o.width))));
-  query_ = &(s / "query" / "weight").parameter({d, o.width}, Init::xavier_uniform());
-  context_->between_hidden_states(), query_->between_hidden_states();
+  context_->between_hidden_states();
+  if (!o.compares_states) {
+    key_.emplace(s / "key", Linear::Options{.in = o.memory_width, .out = d});
+    query_ = &(s / "query" / "weight").parameter({d, o.width}, Init::xavier_uniform());
+    query_->between_hidden_states();
+  }
   score_ = score_parameter(s, scoring_, 1, d);
   if (o.is_gated) {
     gate_ = &(s / "gate" / "weight").parameter({1, o.width}, Init::xavier_uniform());
@@ -80,12 +86,13 @@ AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
 }
 
 AttentiveWeights AttentiveDecoder::weights(const Run& run) const {
-  const Weight context(*context_, run), query(*query_, run);
-  AttentiveWeights w{.state = lowest_.state(run),
-                     .context = context.w,
-                     .context_constant = context.constant,
-                     .query = query.w,
-                     .query_constant = query.constant};
+  const Weight context(*context_, run);
+  AttentiveWeights w{
+      .state = lowest_.state(run), .context = context.w, .context_constant = context.constant};
+  if (query_ != nullptr) {
+    const Weight query(*query_, run);
+    w.query = query.w, w.query_constant = query.constant;
+  }
   if (score_ != nullptr) w.score = score_->in(run.compute);
   if (gate_ != nullptr) w.gate = gate_->in(run.compute), w.gate_bias = gate_bias_->in(DType::f32);
   return w;
@@ -99,14 +106,13 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
                                                       const Source& source,
                                                       std::span<const CellState> begin,
                                                       const Run& run) const {
-  const Tensor keys = key_(*source.memory, run), in = lowest_.input(x, run);
+  const Tensor keys = keys_of(*source.memory, run), in = lowest_.input(x, run);
   AttentiveRecurrence y;
   {
     const LayerName layer(name_);
-    y = attentive_recurrence(in, weights(run),
-                             {.k = keys, .v = *source.memory, .keys = source.segments},
-                             begin.empty() ? CellState() : begin[0], *tokens.segments,
-                             attentive_options());
+    y = attentive_recurrence(
+        in, weights(run), {.k = keys, .v = *source.memory, .keys = source.segments},
+        begin.empty() ? CellState() : begin[0], *tokens.segments, attentive_options());
   }
   if (run.observer != nullptr && run.observer->attention) {
     AttentionOptions options{.scale = scoring_.scale, .scoring = scoring_.kind};
@@ -118,7 +124,7 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
 }
 
 Tensor AttentiveDecoder::keys_and_values(const Tensor& memory, const Run& run) const {
-  return concat({key_(memory, run), memory}, 1);
+  return key_ ? concat({keys_of(memory, run), memory}, 1) : memory;
 }
 
 AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const TokenRows& tokens,
@@ -131,17 +137,16 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
   RowCache& kept = tokens.cache->layer(0);
   const std::vector<int32_t> sources = sources_of(*own.queries, *source.keys->queries);
   const LayerName layer(name_);
-  const CellState before =
-      states_before(kept, own, begin.empty() ? CellState() : begin[0], nn::options_of(options_),
-                    run.compute);
-  const AttentiveRecurrence y = attentive_recurrence(
-      in, weights(run),
-      {.k = kv.slice(1, 0, d),
-       .v = kv.slice(1, d, options_.memory_width),
-       .keys = source.keys->keys,
-       .key_rows = source.keys->key_rows,
-       .source_of = sources},
-      before, *own.queries, attentive_options());
+  const CellState before = states_before(kept, own, begin.empty() ? CellState() : begin[0],
+                                         nn::options_of(options_), run.compute);
+  const AttentiveRecurrence y =
+      attentive_recurrence(in, weights(run),
+                           {.k = kv.slice(1, 0, d),
+                            .v = kv.slice(1, key_ ? d : 0, options_.memory_width),
+                            .keys = source.keys->keys,
+                            .key_rows = source.keys->key_rows,
+                            .source_of = sources},
+                           before, *own.queries, attentive_options());
   keep_states(kept, own, y.states);
   return above(y, tokens, begin, run);
 }
@@ -156,8 +161,8 @@ AttentiveDecoder::Result AttentiveDecoder::above(const AttentiveRecurrence& lowe
                 .last = {lowest.states.last}};
   if (!above_) return result;
   const DropoutSpec spec = run.dropout(options_.dropout, name_ + ".l1", tokens.rows);
-  RecurrentLayers::Result y = (*above_)(dropout(result.h, spec), tokens,
-                                        begin.empty() ? begin : begin.subspan(1), run);
+  RecurrentLayers::Result y =
+      (*above_)(dropout(result.h, spec), tokens, begin.empty() ? begin : begin.subspan(1), run);
   result.h = y.h;
   result.last.insert(result.last.end(), y.last.begin(), y.last.end());
   return result;

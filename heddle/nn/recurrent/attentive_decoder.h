@@ -16,9 +16,10 @@ class AttentiveDecoder {
  public:
   struct Options {
     Cell cell = Cell::lstm;
-    int64_t in = 0, width = 0;         ///< of tokens, of states
-    int64_t memory_width = 0;          ///< of the memory's rows, which are the values
-    int64_t attention_width = 0;       ///< of queries and keys; 0: width
+    int64_t in = 0, width = 0;     ///< of tokens, of states
+    int64_t memory_width = 0;      ///< of the memory's rows, which are the values
+    int64_t attention_width = 0;   ///< of queries and keys; 0: width
+    bool compares_states = false;  ///< states and memory are queries and keys: as wide, dot alone
     std::string scoring = "additive";  ///< see scoring_of()
     bool is_gated = false;             ///< contexts by a gate of the state (Xu et al. 2015)
     int64_t layers = 1;
@@ -28,7 +29,7 @@ class AttentiveDecoder {
     std::string observed = {};  ///< the name that an observer is given: "cross_attentions.0"
   };
   /// Names: those of RecurrentLayers, weight_ch_l0 [gates width, memory_width] of the context,
-  /// query, key (with a bias), score.weight and, if there is one, gate.
+  /// and, where there are such, query, key (with a bias), score.weight and gate.
   AttentiveDecoder(const Scope& s, const Options& options);
 
   struct Result {
@@ -46,11 +47,12 @@ class AttentiveDecoder {
   Result operator()(const Tensor& x, const TokenRows& tokens, const Source& source,
                     std::span<const CellState> begin, const Run& run) const;
 
-  /// A cache's rows of a memory, keys and values: [source rows, attention_width + memory_width].
+  /// A cache's rows of a memory, keys and values: [source rows, attention_width + memory_width],
+  /// or, where these are the same, the memory.
   Tensor keys_and_values(const Tensor& memory, const Run& run) const;
   /// The tokens continue the sequences of their cache, whose layers 0 .. layers - 1 keep states.
   struct CachedSource {
-    const RowCache* kept = nullptr;   ///< of keys_and_values()
+    const RowCache* kept = nullptr;    ///< of keys_and_values()
     const CachedKeys* keys = nullptr;  ///< segment i: rows of the tokens that ask source i
   };
   /// begin: states of sequences without tokens yet. returns: the rows of a pass over whole
@@ -68,8 +70,12 @@ class AttentiveDecoder {
   Options options_;
   ScoringChoice scoring_;
   CellWeights lowest_;
-  Linear key_;
-  Parameter *context_, *query_, *score_, *gate_ = nullptr, *gate_bias_ = nullptr;
+  Tensor keys_of(const Tensor& memory, const Run& run) const {
+    return key_ ? (*key_)(memory, run) : memory;
+  }
+
+  std::optional<Linear> key_;
+  Parameter *context_, *query_ = nullptr, *score_, *gate_ = nullptr, *gate_bias_ = nullptr;
   std::optional<RecurrentLayers> above_;
 };
 

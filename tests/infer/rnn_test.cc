@@ -1,0 +1,164 @@
+// Recurrent translators and language models: what is cached gives what whole passes give; configs
+// that do not fit.
+#include <gtest/gtest.h>
+
+#include "heddle/infer/perplexity.h"
+#include "heddle/infer/words.h"
+#include "heddle/models/registry.h"
+#include "heddle/nn/relative/relative_rows.h"
+#include "tests/base/temporary.h"
+#include "tests/infer/plain_decoding.h"
+
+namespace heddle::testing {
+namespace {
+
+struct RnnTranslator {
+  nn::Parameters parameters{5};
+  std::unique_ptr<Model> made;
+  const EncoderDecoder* model;
+
+  explicit RnnTranslator(const std::string& more) {
+    made = make_model(nn::Scope(parameters),
+                      Json::parse(R"({"model_type": "rnn_seq2seq", "vocab_size": 40,
+                        "embedding_size": 12, "hidden_size": 16, "encoder_hidden_size": 8)" +
+                                  more + "}"));
+    model = made->as<EncoderDecoder>();
+    for (auto& p : parameters.all()) {  // so that tokens differ, and sentences end
+      for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 3;
+      p->changed(true);
+    }
+  }
+};
+
+const std::vector<std::string> kKinds = {
+    "", R"(, "attention_scoring": "dot", "cell": "gru")",
+    R"(, "attention_scoring": "scaled_dot", "attention_size": 6, "decoder_layers": 2)",
+    R"(, "attention_scoring": "linear", "cell": "rnn_tanh")",
+    R"(, "attention_scoring": "none", "encoder_layers": 2, "decoder_layers": 2)",
+    R"(, "attention_scoring": "none", "cell": "gru", "bidirectional": false)"};
+
+TEST(RnnSeq2Seq, cached_greedy_tokens_are_those_of_whole_passes) {
+  for (const std::string& kind : kKinds) {
+    SCOPED_TRACE(kind);
+    const RnnTranslator rnn(kind);
+    for (const Ids& source : random_sentences(4, 9, 40)) {
+      Ids plain;
+      for (int i = 0; i < 12; ++i) {
+        Tensor logits = uncached_logits(*rnn.model, source, plain, {});
+        float* const x = logits.data<float>();
+        x[0] = x[2] = -1e9f;  // pad and start never come
+        plain.push_back(static_cast<int32_t>(std::max_element(x, x + 40) - x));
+        if (plain.back() == 3) break;
+      }
+      const Ids sources[] = {source};
+      const auto found =
+          translate_ids(*rnn.model, sources, {.longest_factor = 0, .longest_extra = 12});
+      const Ids& ids = found[0].ids;
+      ASSERT_LE(ids.size(), plain.size());
+      EXPECT_TRUE(std::equal(ids.begin(), ids.end(), plain.begin()));
+      EXPECT_TRUE(ids.size() + 1 >= plain.size());
+    }
+  }
+}
+
+TEST(RnnSeq2Seq, a_later_token_changes_no_earlier_state) {
+  for (const std::string& kind : kKinds) {
+    SCOPED_TRACE(kind);
+    const RnnTranslator rnn(kind);
+    const NoGrad off;
+    const Ids source = {4, 9, 17, 3};
+    const Segments keys = Segments::uniform(1, 4), queries = Segments::uniform(1, 3);
+    const Tensor memory = rnn.model->encode(nn::TokenRows{source, &keys}, {});
+    const auto states = [&](const Ids& target) {
+      return rnn.model->decode({target, &queries}, memory, keys, {}).slice(0, 0, 2).to_floats();
+    };
+    EXPECT_EQ(states({2, 8, 11}), states({2, 8, 30}));
+  }
+}
+
+TEST(RnnSeq2Seq, weights_of_attention_are_seen_and_sum_to_one) {
+  for (const std::string& kind : kKinds) {
+    if (kind.find("none") != std::string::npos) continue;
+    SCOPED_TRACE(kind);
+    const RnnTranslator rnn(kind);
+    const Ids source = {4, 9, 17, 22, 6}, target = {8, 11, 30};
+    const Tensor map = cross_attention_map(*rnn.model, source, target, -1, {});
+    ASSERT_EQ(map.shape(), Shape({4, 6}));  // the start and three tokens; five tokens and the end
+    for (int64_t i = 0; i < 4; ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < 6; ++j) sum += map.data<float>()[i * 6 + j];
+      EXPECT_NEAR(sum, 1, 1e-5);
+    }
+  }
+}
+
+TEST(RnnSeq2Seq, a_fixed_context_has_no_alignment) {
+  const RnnTranslator rnn(R"(, "attention_scoring": "none")");
+  const Ids source = {4, 9}, target = {8};
+  expect_error(ErrorKind::data, {"no attention over its source"},
+               [&] { cross_attention_map(*rnn.model, source, target, -1, {}); });
+}
+
+TEST(RnnSeq2Seq, configs_that_do_not_fit_are_refused) {
+  expect_error(ErrorKind::data, {"set attention_size, which projects both, encoder_hidden_size 8"}, [] {
+    RnnTranslator(R"(, "attention_scoring": "dot", "hidden_size": 16, "encoder_hidden_size": 16)");
+  });
+  expect_error(ErrorKind::data, {"attention_size is 4, but there is no attention"},
+               [] { RnnTranslator(R"(, "attention_scoring": "none", "attention_size": 4)"); });
+  expect_error(ErrorKind::data, {"set share_encoder_decoder_embeddings to false"},
+               [] { RnnTranslator(R"(, "decoder_vocab_size": 30)"); });
+  expect_error(ErrorKind::data, {"attention_scoring"},
+               [] { RnnTranslator(R"(, "attention_scoring": "cosine")"); });
+}
+
+// --- language models -----------------------------------------------------------------------------
+
+constexpr const char* kCells[] = {"rnn_tanh", "rnn_relu", "gru", "lstm"};
+
+std::unique_ptr<Model> small_lm(nn::Parameters& parameters, const std::string& cell) {
+  Json config = Json::parse(R"({"model_type": "rnn_lm", "vocab_size": 60, "embedding_size": 12,
+                                "hidden_size": 20})");
+  config["cell"] = cell;
+  return make_model(nn::Scope(parameters), config);
+}
+
+Ids text_of(size_t n) {
+  Ids ids;
+  for (size_t i = 0; i < n; ++i) ids.push_back(static_cast<int32_t>(i * i * 7 % 59));
+  return ids;
+}
+
+TEST(RnnLm, state_that_is_carried_makes_segments_as_good_as_the_whole_text) {
+  for (const char* cell : kCells) {
+    SCOPED_TRACE(cell);
+    nn::Parameters parameters(5);
+    const auto made = small_lm(parameters, cell);
+    const LanguageModel& model = *made->as<LanguageModel>();
+    const Ids ids = text_of(43);
+    const double whole = likelihood_of_text(model, ids, {.context = 43}).nll;
+    for (const int64_t context : {1, 5, 20}) {
+      const TextLikelihood parts = likelihood_of_text(model, ids, {.context = context});
+      EXPECT_NEAR(parts.nll, whole, 1e-9 * whole) << context;
+      EXPECT_EQ(parts.tokens, 42);
+    }
+    const TextLikelihood alone = likelihood_of_text(model, ids, {.context = 5, .memory = false});
+    EXPECT_GT(std::abs(alone.nll - whole), 1e-4 * whole);
+  }
+}
+
+TEST(RnnLm, memory_of_other_sequences_is_refused) {
+  nn::Parameters parameters(5);
+  const auto made = small_lm(parameters, "lstm");
+  const Ids ids = {4, 5, 6, 7};
+  const Segments two = Segments::uniform(2, 2), one = Segments::uniform(1, 4);
+  const NoGrad off;
+  nn::Memory memory;
+  made->as<LanguageModel>()->hidden({.ids = ids, .segments = &two, .memory = &memory}, {});
+  EXPECT_EQ(memory.segments.count(), 2);
+  expect_error(ErrorKind::shape, {"a memory of 2 layers and 2 sequences, for 2 and 1"}, [&] {
+    made->as<LanguageModel>()->hidden({.ids = ids, .segments = &one, .memory = &memory}, {});
+  });
+}
+
+}  // namespace
+}  // namespace heddle::testing
