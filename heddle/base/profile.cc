@@ -20,7 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kNone = 0;          // names[0] is ""
 constexpr size_t kMaxNames = 1 << 20;  // beyond that, names are dropped
-constexpr size_t kMaxPending = 256;    // calls that wait for the name of their op
+// Calls that wait for the name of their op. A convolution by Winograd's tiles of 512 images makes
+// 9,000.
+constexpr size_t kMaxPending = 1 << 16;
 
 struct OpenPhase {
   uint32_t name = kNone;

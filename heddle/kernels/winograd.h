@@ -40,8 +40,9 @@ struct WinogradWeightArgs {
   Rows tiles = {};  ///< [16 * out, in], place by place; both bf16, or, of gradients, f32
 };
 
-/// Whether convolutions in bf16 from `in` to `out` channels are faster so on this CPU.
-bool winograd_is_faster(int64_t in, int64_t out);
+/// Whether convolutions in bf16 from `in` to `out` channels are faster so on this CPU; if `trains`,
+/// with their gradients.
+bool winograd_is_faster(int64_t in, int64_t out, bool trains);
 
 namespace definition {
 

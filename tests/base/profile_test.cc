@@ -41,6 +41,16 @@ TEST(Profile, op_names_the_calls_since_the_last_one) {
                                "activation/activation/fc1/1 1"}));
 }
 
+TEST(Profile, op_of_many_calls_names_them_all) {
+  start_profile(0);
+  enter_profiled_layer("convolution");
+  for (int i = 0; i < 10'000; ++i) call("gemm");
+  name_profiled_op("winograd_convolution");
+  leave_profiled_layer();
+  const auto p = stop_profile();
+  EXPECT_EQ(rows_of(*p), Rows{"winograd_convolution/gemm/convolution/1 10000"});
+}
+
 TEST(Profile, call_that_no_op_names_before_its_layer_ends_goes_under_its_kernel) {
   start_profile();
   enter_profiled_layer("attention");

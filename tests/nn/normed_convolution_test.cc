@@ -9,7 +9,7 @@ namespace heddle::nn {
 namespace {
 
 const std::vector<ImageSize> kSizes = {{5, 6}, {3, 3}, {8, 7}};
-constexpr int64_t kPixels = 30 + 9 + 56, kChannels = 64;
+constexpr int64_t kPixels = 30 + 9 + 56, kChannels = 128;
 
 Tensor waves(int64_t rows, int64_t columns, float step) {
   std::vector<float> values;
@@ -24,7 +24,7 @@ Tensor as_bf16(const Tensor& x) {
   return y;
 }
 
-// 64 channels to 64 by 3 x 3, which has a product of its own on some CPUs.
+// 128 channels to 128 by 3 x 3, which has a product of its own on some CPUs.
 struct Layer {
   Parameters parameters{1};
   NormedConvolution layer{Scope(parameters) / "convolution",

@@ -43,14 +43,12 @@ TEST(WinogradConvolution, is_the_convolution_with_its_tail) {
     const WindowOptions o{3, 1, padding};
     const Tensor x = random_bf16({area(kSizes), 20}, 3);
     const Tensor added = random_bf16({area(output_sizes(kSizes, o)), 33}, 4);
-    const Tensor plain =
-        convolution(cast(x, DType::f32), kSizes, cast(w, DType::f32), bias, o);
-    EXPECT_LT(relative_error(winograd_convolution(x, kSizes, padding, factors, {.bias = bias}),
-                             plain),
-              kMostError);
-    EXPECT_LT(relative_error(winograd_convolution(
-                                 x, kSizes, padding, factors,
-                                 {.bias = bias, .added = added, .relu = true}),
+    const Tensor plain = convolution(cast(x, DType::f32), kSizes, cast(w, DType::f32), bias, o);
+    EXPECT_LT(
+        relative_error(winograd_convolution(x, kSizes, padding, factors, {.bias = bias}), plain),
+        kMostError);
+    EXPECT_LT(relative_error(winograd_convolution(x, kSizes, padding, factors,
+                                                  {.bias = bias, .added = added, .relu = true}),
                              activation(Activation::relu, add(plain, cast(added, DType::f32)))),
               kMostError);
   }

@@ -41,7 +41,7 @@ Tensor Convolution::by(const WinogradWeight& weight, const Tensor& x,
 bool Convolution::suits_winograd(DType dtype) const {
   const Shape& shape = weight_->shape();
   const int64_t in = shape[1] / (windows_.kernel * windows_.kernel);
-  return WinogradConvolution::suits(windows_, dtype, in, shape[0]);
+  return WinogradConvolution::suits(windows_, dtype, in, shape[0], false);
 }
 
 }  // namespace heddle::nn

@@ -26,9 +26,10 @@ class Convolution {
   /// The same windows by another weight and bias.
   Tensor by(const Tensor& weight, const Tensor& bias, const Tensor& x,
             std::span<const ImageSize> sizes, const LinearOptions& options) const;
-  /// The same of a weight in Winograd's form, where that suits.
+  /// The same of a weight in Winograd's form, where that suits; see winograd_convolution().
   Tensor by(const WinogradWeight& weight, const Tensor& x, std::span<const ImageSize> sizes,
             const WinogradTail& tail) const;
+  /// Whether that is faster, where nothing is trained.
   bool suits_winograd(DType dtype) const;
   Parameter& weight() const { return *weight_; }
   ImageSize output_size(const ImageSize& size) const { return heddle::output_size(size, windows_); }

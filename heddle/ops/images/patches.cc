@@ -200,7 +200,7 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
   std::optional<WinogradConvolution> winograd;
   const bool suits_tail = kind == Activation::none || kind == Activation::relu;
   if (options.constant_w == 0 && suits_tail && !options.added.defined() && !options.result &&
-      !options.int8 && WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0))) {
+      !options.int8 && WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0), true)) {
     winograd.emplace(sizes, windows.padding);
   }
   const Tensor y = winograd ? winograd->product(pixels, WinogradWeight(w),

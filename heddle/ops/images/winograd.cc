@@ -123,10 +123,10 @@ Tensor winograd_convolution(const Tensor& x, std::span<const ImageSize> sizes, i
                 convolution.product(x.to_contiguous(), w, own), {});
 }
 
-bool WinogradConvolution::suits(const WindowOptions& windows, DType dtype, int64_t in,
-                                int64_t out) {
+bool WinogradConvolution::suits(const WindowOptions& windows, DType dtype, int64_t in, int64_t out,
+                                bool trains) {
   return windows.kernel == 3 && windows.stride == 1 && windows.padding <= 2 &&
-         dtype == DType::bf16 && winograd_is_faster(in, out);
+         dtype == DType::bf16 && winograd_is_faster(in, out, trains);
 }
 
 WinogradConvolution::WinogradConvolution(std::span<const ImageSize> sizes, int64_t padding)

@@ -51,8 +51,10 @@ Tensor winograd_convolution(const Tensor& x, std::span<const ImageSize> sizes, i
 /// The parts of convolution() where it goes this way. Nothing is checked or recorded.
 class WinogradConvolution {
  public:
-  /// Whether a convolution from `in` to `out` channels is one of these here, and pays.
-  static bool suits(const WindowOptions& windows, DType dtype, int64_t in, int64_t out);
+  /// Whether a convolution from `in` to `out` channels is one of these here, and pays: with its
+  /// gradients if `trains`.
+  static bool suits(const WindowOptions& windows, DType dtype, int64_t in, int64_t out,
+                    bool trains);
 
   /// Of images of these sizes.
   WinogradConvolution(std::span<const ImageSize> sizes, int64_t padding);
