@@ -34,7 +34,8 @@ struct Weight {
   }
 };
 
-// Which source each sequence of the tokens asks, by whose segment its first row lies in.
+}  // namespace
+
 std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_sources) {
   std::vector<int32_t> sources;
   int32_t source = 0;
@@ -46,8 +47,6 @@ std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_
   }
   return sources;
 }
-
-}  // namespace
 
 AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
     : name_(s.prefix()),
