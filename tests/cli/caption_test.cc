@@ -31,7 +31,7 @@ class CaptionCommand : public RunFolder {
     const std::vector<std::string> words = words_of(
         "train --task captioning --memory-size 8 --embedding-size 8 --hidden-size 16 "
         "--batch-size 8 --warmup-updates 5 --validate-every 10 --checkpoint-every 4 "
-        "--precision f32 --judged-images 3");
+        "--schedule constant --precision f32 --judged-images 3");
     return run_heddle(with(
         with(words, {"--backbone-config", kBackbone, "--data", path("set"), "--out", path(run)}),
         more));
@@ -56,7 +56,7 @@ TEST_F(CaptionCommand, images_get_captions_and_words_their_maps) {
   ASSERT_EQ(json.exit_code, 0) << json.err;
   const Json line = Json::parse(json.out);
   EXPECT_EQ(line.get_string("text"), first.substr(image(1).size() + 1));
-  EXPECT_EQ(line.at("grid").dump(), "[8,8]");
+  EXPECT_EQ(line.at("grid").dump(), "[8, 8]");
   std::string joined;
   for (const Json& word : line.at("words").as_array()) {
     EXPECT_EQ(word.at("weights").size(), 64u);
@@ -69,7 +69,8 @@ TEST_F(CaptionCommand, several_captions_come_best_first_and_draws_differ) {
   const CliResult best =
       run_heddle({"caption", path("run"), image(1), "--n-best", "3", "--json"});
   ASSERT_EQ(best.exit_code, 0) << best.err;
-  const Json::Array& all = Json::parse(best.out).at("n_best").as_array();
+  const Json line = Json::parse(best.out);
+  const Json::Array& all = line.at("n_best").as_array();
   ASSERT_EQ(all.size(), 3u);
   EXPECT_GE(all[0].get_double("score"), all[1].get_double("score"));
   const std::vector<std::string> draw = {"caption", path("run"), image(1), image(1), "--sample"};
@@ -106,7 +107,7 @@ TEST_F(CaptionCommand, evaluation_judges_what_the_images_show) {
 }
 
 TEST_F(CaptionCommand, models_and_files_that_do_not_fit_are_refused) {
-  expect_refused(run_heddle({"translate", path("run"), "--input", image(1)}), 3, "reads images");
+  expect_refused(run_heddle({"translate", path("run"), image(1)}), 3, "reads images");
   expect_refused(run_heddle({"generate", path("run"), "--prompt", "a"}), 3, "reads images");
   expect_refused(run_heddle({"classify", path("run"), image(1)}), 3, "writes captions");
   expect_refused(run_heddle({"attention", path("run"), image(1)}), 3, "writes captions");

@@ -6,6 +6,7 @@
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/train/batches/scene_files.h"
 #include "heddle/train/metrics/caption_scores.h"
+#include "heddle/train/tasks/model_task.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"
@@ -121,7 +122,7 @@ TEST_F(CaptionRun, weights_that_are_frozen_stay) {
 
 TEST_F(CaptionRun, what_does_not_fit_is_refused) {
   TrainConfig config = tiny_captioner();
-  expect_error(ErrorKind::usage, {"`data`", "images with captions"},
+  expect_error(ErrorKind::usage, {"needs data", "images with captions"},
                [&] { train_model(config, {.out = path("none")}); });
   expect_error(ErrorKind::data, {"nowhere"}, [&] { train(config, "none", "", "nowhere"); });
   // Captions that nothing can be checked by have a loss, and no truth.
@@ -136,7 +137,7 @@ TEST_F(CaptionRun, what_does_not_fit_is_refused) {
   testing::write_file(path("plain/train.jsonl"), lines);
   EXPECT_TRUE(train(config, "plain-run", "", "plain").best.metrics.empty());
   config.select = "true";
-  expect_error(ErrorKind::usage, {"`select` loss"},
+  expect_error(ErrorKind::usage, {"select loss"},
                [&] { train(config, "plain-true", "", "plain"); });
 }
 
