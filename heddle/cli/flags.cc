@@ -180,8 +180,8 @@ void add_target_flags(Subcommand& app, TranslateFlags& flags, const char* what, 
 void add_sampling_flags(Subcommand& command, SearchConfig& search, bool& sample) {
   const Option drawn =
       command.add_flag("--sample", sample, "draw each token at random, by its probability");
-  for (const Option& option : add_search_flags(
-           command, search, {"temperature", "top_k", "top_p", "min_p", "seed"})) {
+  for (const Option& option :
+       add_search_flags(command, search, {"temperature", "top_k", "top_p", "min_p", "seed"})) {
     option.needs(drawn);
   }
 }

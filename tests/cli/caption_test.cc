@@ -66,8 +66,7 @@ TEST_F(CaptionCommand, images_get_captions_and_words_their_maps) {
 }
 
 TEST_F(CaptionCommand, several_captions_come_best_first_and_draws_differ) {
-  const CliResult best =
-      run_heddle({"caption", path("run"), image(1), "--n-best", "3", "--json"});
+  const CliResult best = run_heddle({"caption", path("run"), image(1), "--n-best", "3", "--json"});
   ASSERT_EQ(best.exit_code, 0) << best.err;
   const Json line = Json::parse(best.out);
   const Json::Array& all = line.at("n_best").as_array();

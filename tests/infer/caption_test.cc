@@ -26,7 +26,8 @@ struct SmallCaptioner {
         "vocab_size": 40, "embedding_size": 12, "hidden_size": 16, "memory_size": 8,
         "backbone_config": {"model_type": "resnet", "stem": "cifar", "downsample": "pool",
         "layer_type": "plain", "norm": "group", "norm_groups": 2, "embedding_size": 4,
-        "hidden_sizes": [8, 8], "depths": [0, 0]})" + more + "}"));
+        "hidden_sizes": [8, 8], "depths": [0, 0]})" + more +
+                                                         "}"));
     model = made->as<Captioner>();
     for (auto& p : parameters.all()) {  // so that tokens differ, and captions end
       for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 2.5f;
@@ -36,8 +37,7 @@ struct SmallCaptioner {
 };
 
 const std::vector<std::string> kKinds = {
-    "",
-    R"(, "initial_state": "mean", "cell": "gru", "attention_gate": false)",
+    "", R"(, "initial_state": "mean", "cell": "gru", "attention_gate": false)",
     R"(, "initial_state": "mean", "decoder_layers": 2, "attention_scoring": "scaled_dot")",
     R"(, "attention_scoring": "none", "decoder_layers": 2)",
     R"(, "attention_scoring": "none", "initial_state": "mean", "cell": "rnn_tanh")"};
@@ -114,13 +114,12 @@ TEST(Captions, requests_with_memories_join_those_that_run) {
     Engine engine(*small.model, {});
     std::vector<Ids> found(images.memories.size());
     for (size_t i = 0; i < found.size(); ++i) {
-      engine.submit({.tokens = {2},
-                     .memory = images.memories[i],
-                     .search = {.beam = 2, .eos = {3}},
-                     .longest_output = 8,
-                     .on_done = [&found, i](std::span<const Hypothesis> h) {
-                       found[i] = h[0].ids;
-                     }});
+      engine.submit(
+          {.tokens = {2},
+           .memory = images.memories[i],
+           .search = {.beam = 2, .eos = {3}},
+           .longest_output = 8,
+           .on_done = [&found, i](std::span<const Hypothesis> h) { found[i] = h[0].ids; }});
       for (int64_t s = 0; s < steps_between; ++s) engine.step();
     }
     while (engine.step()) {
@@ -190,11 +189,10 @@ TEST(Captions, regulariser_has_a_gradient_by_the_query) {
   const Segments cells = Segments::from_lengths(
       std::vector<int64_t>{encoded.memories[0].size(0), encoded.memories[1].size(0)});
   const auto penalty = [&] {
-    return unevenness(small.model
-                          ->decode_attending({ids, &target}, concat(encoded.memories, 0), cells,
-                                             {})
-                          .weights,
-                      target, cells);
+    return unevenness(
+        small.model->decode_attending({ids, &target}, concat(encoded.memories, 0), cells, {})
+            .weights,
+        target, cells);
   };
   backward(penalty());
   nn::Parameter* query = nullptr;

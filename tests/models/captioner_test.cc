@@ -18,7 +18,8 @@ struct MadeCaptioner {
 
   explicit MadeCaptioner(const std::string& more) {
     made = make_model(nn::Scope(parameters), Json::parse(R"({"model_type": "captioner",
-        "vocab_size": 20, "embedding_size": 12, "hidden_size": 16)" + more + "}"));
+        "vocab_size": 20, "embedding_size": 12, "hidden_size": 16)" +
+                                                         more + "}"));
     model = made->as<Captioner>();
   }
   std::vector<float> memory(const nn::ImageRows& images) const {
@@ -43,7 +44,8 @@ TEST(Captioner, cells_of_the_default_grid_see_24_pixels) {
   std::array<int, 64> is_seen = {};
   for (int64_t pixel = 0; pixel < 64; ++pixel) {
     NumberedImages other = images;
-    for (int64_t row = 0; row < 64; ++row) {  // all of a column, by a lot: pools pass on what is most
+    for (int64_t row = 0; row < 64;
+         ++row) {  // all of a column, by a lot: pools pass on what is most
       for (int64_t c = 0; c < 3; ++c) {
         other.x[static_cast<size_t>((row * 64 + pixel) * 3 + c)] += c == 0 ? 40.0f : -30.0f;
       }
@@ -70,8 +72,8 @@ TEST(Captioner, default_network_is_that_grid) {
 // A blank image has the same features everywhere but at its border.
 TEST(Captioner, positions_tell_cells_of_a_blank_image_apart) {
   for (const char* kind : {"sine", "learned", "none"}) {
-    const MadeCaptioner captioner(std::string(kWithoutNorms) +
-                                  R"(, "position_embedding_type": ")" + kind + "\"");
+    const MadeCaptioner captioner(std::string(kWithoutNorms) + R"(, "position_embedding_type": ")" +
+                                  kind + "\"");
     NumberedImages images({{0, {64, 64}}});
     std::ranges::fill(images.x, 0.5f);
     const std::vector<float> memory = captioner.memory(images.rows());
@@ -98,8 +100,8 @@ TEST(Captioner, states_of_patches_are_the_memory_without_class_tokens) {
   // An image has the same memory beside others.
   const std::vector<float> both = captioner.memory(rows);
   const NumberedImages alone({{1, {16, 16}}});
-  EXPECT_TRUE(std::ranges::equal(captioner.memory(alone.rows()),
-                                 std::span(both).subspan(both.size() / 2)));
+  EXPECT_TRUE(
+      std::ranges::equal(captioner.memory(alone.rows()), std::span(both).subspan(both.size() / 2)));
 }
 
 TEST(Captioner, an_earlier_stage_gives_its_own_grid) {
@@ -114,18 +116,16 @@ TEST(Captioner, an_earlier_stage_gives_its_own_grid) {
 
 TEST(Captioner, configs_that_do_not_fit_are_refused) {
   expect_error(ErrorKind::data, {"memory_size is 6", "4 divides"},
-                        [] { MadeCaptioner(R"(, "memory_size": 6)"); });
-  expect_error(ErrorKind::data, {"attention_size is 4, but there is no attention"}, [] {
-    MadeCaptioner(R"(, "attention_scoring": "none", "attention_size": 4)");
-  });
+               [] { MadeCaptioner(R"(, "memory_size": 6)"); });
+  expect_error(ErrorKind::data, {"attention_size is 4, but there is no attention"},
+               [] { MadeCaptioner(R"(, "attention_scoring": "none", "attention_size": 4)"); });
   expect_error(ErrorKind::data, {"special id 3 is not below vocab_size 3"}, [] {
     nn::Parameters parameters(1);
     make_model(nn::Scope(parameters),
                Json::parse(R"({"model_type": "captioner", "vocab_size": 3})"));
   });
-  expect_error(ErrorKind::data, {"reads images"}, [] {
-    MadeCaptioner(R"(, "backbone_config": {"model_type": "gpt2"})");
-  });
+  expect_error(ErrorKind::data, {"reads images"},
+               [] { MadeCaptioner(R"(, "backbone_config": {"model_type": "gpt2"})"); });
 }
 
 }  // namespace

@@ -11,17 +11,17 @@ class CaptionPageTest : public PageTest {
  protected:
   void SetUp() override {
     const std::string run = (folder_ / "run").string(), set = (folder_ / "set").string();
-    const CliResult drawn = run_heddle({"shapes", "--task", "captioning", "--out", set, "--count",
-                                        "8", "--held-out", "2"});
+    const CliResult drawn = run_heddle(
+        {"shapes", "--task", "captioning", "--out", set, "--count", "8", "--held-out", "2"});
     ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
     const CliResult trained =
         run_heddle({"train", "--task", "captioning", "--data", set, "--out", run, "--max-updates",
                     "3", "--batch-size", "4", "--validate-every", "3", "--hidden-size", "16",
                     "--judged-images", "0", "--precision", "f32"});
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
-    const CliResult made = run_heddle({"caption", run, set + "/test/000001.png",
-                                       set + "/test/000002.png", "--beam", "3", "--n-best", "2",
-                                       "--min-length", "3", "--page", path_});
+    const CliResult made =
+        run_heddle({"caption", run, set + "/test/000001.png", set + "/test/000002.png", "--beam",
+                    "3", "--n-best", "2", "--min-length", "3", "--page", path_});
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
 };
@@ -39,7 +39,7 @@ TEST_F(CaptionPageTest, words_show_where_the_model_looked) {
     reader.check(first !== before, "the map lies over the image");
     reader.equal(words[0].getAttribute("aria-pressed"), "true", "the word is marked");
     words[0].dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
-    reader.equal(document.activeElement, words[1], "the arrow goes to the next word");
+    reader.equal(document.activeElement, words[1], "the arrow goes on");
     reader.check(sections[0].textContent.includes(`“${d.images[0].captions[0].words[1].text}” looked most at row`), "said in words");
     const other = document.querySelectorAll("section.captioned")[1].querySelector("canvas").toDataURL();
     words[2].dispatchEvent(new PointerEvent("pointerenter"));

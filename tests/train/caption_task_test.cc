@@ -44,10 +44,11 @@ class CaptionRun : public ::testing::Test {
   CaptionRun() { set_log_level(LogLevel::error); }
   ~CaptionRun() override { set_log_level(LogLevel::info); }
   static std::string path(const std::string& name) { return *folder_ / name; }
-  RunResult train(const TrainConfig& config, const std::string& name,
-                  const std::string& from = "", const std::string& data = "set") {
-    return train_model(config, {.paths = {.data = path(data), .from = from.empty() ? "" : path(from)},
-                                .out = path(name)});
+  RunResult train(const TrainConfig& config, const std::string& name, const std::string& from = "",
+                  const std::string& data = "set") {
+    return train_model(
+        config,
+        {.paths = {.data = path(data), .from = from.empty() ? "" : path(from)}, .out = path(name)});
   }
   static std::string weights(const std::string& run) {
     return testing::read_file(path(run + "/last/model.safetensors"));
@@ -153,8 +154,8 @@ TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
     weights[cell] = 0.8f;
     return weights;
   };
-  const std::vector<std::string> texts = {"a", "red", "circle", "is", "above",
-                                          "a", "blue", "square"};
+  const std::vector<std::string> texts = {"a",     "red", "circle", "is",
+                                          "above", "a",   "blue",   "square"};
   std::vector<SeenWord> words;
   for (const std::string& text : texts) words.push_back({text, at(text == "square" ? 5 : 0)});
   const JudgedCaption judged =
@@ -162,14 +163,14 @@ TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
   EXPECT_TRUE(judged.is_grammatical && judged.is_true);
   EXPECT_EQ(judged.pointing.words, 4);  // red, circle, blue, square
   EXPECT_EQ(judged.pointing.peaks_inside, 2);
-  // The circle is cell 0; the square covers 8 x 4 + 8 x 16 pixels of cells 10, 14 and 8 x 4 + 8 x 16
-  // of 11, 15: of 256 each 1/8, 1/2.
+  // The circle is cell 0; the square covers 8 x 4 + 8 x 16 pixels of cells 10, 14 and 8 x 4 + 8 x
+  // 16 of 11, 15: of 256 each 1/8, 1/2.
   const double even = 0.2 / 15, square = (0.125 + 0.5) * 2;
   EXPECT_NEAR(judged.pointing.mass, 2 * 0.8 + 2 * square * even, 1e-6);
   EXPECT_NEAR(judged.pointing.area, 2 * (256.0 + 320.0) / 4096, 1e-9);
 
-  EXPECT_FALSE(judge_seen_caption("a red circle is below a blue square", scene, words, {4, 4})
-                   .is_true);
+  EXPECT_FALSE(
+      judge_seen_caption("a red circle is below a blue square", scene, words, {4, 4}).is_true);
   const JudgedCaption broken = judge_seen_caption("a red circle is a", scene, {}, {4, 4});
   EXPECT_FALSE(broken.is_grammatical || broken.is_true);
   EXPECT_EQ(broken.pointing.words, 0);

@@ -137,11 +137,11 @@ void add_text_flags(Subcommand& command, EvalFlags& flags) {
 void add_data_flags(Subcommand& command, EvalFlags& flags) {
   command.begin_group(kData);
   command
-      .add_option(
-          "--data", flags.data,
-          "as for training: the text whose tokens a language model is to predict (and a "
-          "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
-          ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs, with boxes, or with captions")
+      .add_option("--data", flags.data,
+                  "as for training: the text whose tokens a language model is to predict (and a "
+                  "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
+                  ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs, with boxes, "
+                  "or with captions")
       .type_name("FILE");
   command.add_option("--text-key", flags.text_key,
                      "column or key of the text [that of the run, or text]; numbers count columns "

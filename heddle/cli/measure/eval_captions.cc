@@ -50,8 +50,7 @@ struct SetReport {
 
 class CaptionJudge {
  public:
-  CaptionJudge(const CaptionReader& reader, const TranslateOptions& options,
-               const NamedSource& set)
+  CaptionJudge(const CaptionReader& reader, const TranslateOptions& options, const NamedSource& set)
       : reader_(reader), options_(options), source_(set.source), report_{.name = set.name} {}
 
   SetReport run() {
@@ -60,9 +59,9 @@ class CaptionJudge {
     for (int64_t begin = 0; begin < count; begin += kAtOnce) {
       judge(begin, std::min(kAtOnce, count - begin));
       if (!progress.is_due()) continue;
-      progress.update(static_cast<double>(begin) / static_cast<double>(count),
-                      fmt::format("{}: {} of {}", report_.name, format_count(begin),
-                                  counted(count, "image")));
+      progress.update(
+          static_cast<double>(begin) / static_cast<double>(count),
+          fmt::format("{}: {} of {}", report_.name, format_count(begin), counted(count, "image")));
     }
     left_out_.report(count);
     report_.left_out = left_out_.count();
@@ -135,8 +134,7 @@ Json as_json(const SetReport& r) {
   json["written"] = counts_json(r.scores.all);
   json["asked"] = counts_json(r.scores.asked());
   for (size_t k = 0; k < kCaptionKinds; ++k) {
-    json["kinds"][caption_kind_name(static_cast<CaptionKind>(k))] =
-        counts_json(r.scores.kinds[k]);
+    json["kinds"][caption_kind_name(static_cast<CaptionKind>(k))] = counts_json(r.scores.kinds[k]);
   }
   json["held_out"] = counts_json(r.scores.held_out);
   const train::PointingSums& p = r.scores.pointing;
@@ -153,17 +151,16 @@ std::string counts_text(const train::CaptionCounts& c, const char* name) {
 }
 
 std::string as_text(const SetReport& r) {
-  std::string text = fmt::format("{}: {}, perplexity {:.3f} per token ({})", r.name,
-                                 counted(r.images, "image"), r.perplexity(),
-                                 counted(r.loss.predicted, "token"));
+  std::string text =
+      fmt::format("{}: {}, perplexity {:.3f} per token ({})", r.name, counted(r.images, "image"),
+                  r.perplexity(), counted(r.loss.predicted, "token"));
   if (r.judged == 0) {
     return text + "\n  no image says what it shows (\"objects\"), so truth is not judged";
   }
   text += counts_text(r.scores.all, "as they are written");
   text += counts_text(r.scores.asked(), "asked for by kind");
   for (size_t k = 0; k < kCaptionKinds; ++k) {
-    const std::string name =
-        fmt::format("  {}", caption_kind_name(static_cast<CaptionKind>(k)));
+    const std::string name = fmt::format("  {}", caption_kind_name(static_cast<CaptionKind>(k)));
     text += counts_text(r.scores.kinds[k], name.c_str());
   }
   if (r.scores.held_out.captions > 0) {

@@ -41,8 +41,8 @@ std::vector<Tensor> forced_weights(const Captioner& model, std::span<const Tenso
   nn::Run run;
   run.use(precision);
   run.observer = &observer;
-  model.decode({.ids = ids, .segments = &targets},
-               concat({memories.begin(), memories.end()}, 0), sources, run);
+  model.decode({.ids = ids, .segments = &targets}, concat({memories.begin(), memories.end()}, 0),
+               sources, run);
   return all;
 }
 
@@ -119,8 +119,8 @@ std::vector<std::vector<SeenWord>> seen_words(const Captioner& model, const Toke
   if (model.facts().cross_attention_layers == 0) return all;
   for (size_t begin = 0; begin < captions.size(); begin += kForcedAtOnce) {
     const size_t count = std::min(kForcedAtOnce, captions.size() - begin);
-    const std::vector<Tensor> weights = forced_weights(
-        model, memories.subspan(begin, count), captions.subspan(begin, count), precision);
+    const std::vector<Tensor> weights = forced_weights(model, memories.subspan(begin, count),
+                                                       captions.subspan(begin, count), precision);
     for (size_t i = 0; i < count; ++i) {
       all[begin + i] = words_of(tokenizer, captions[begin + i], weights[i]);
     }

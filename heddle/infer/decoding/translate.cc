@@ -51,7 +51,8 @@ int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOpt
 // Hands out the sentences to translate, in order, to any number of threads.
 class Queue {
  public:
-  Queue(const Sources& sources, std::span<const int64_t> order) : sources_(sources), order_(order) {}
+  Queue(const Sources& sources, std::span<const int64_t> order)
+      : sources_(sources), order_(order) {}
 
   /// Sentences of at most `budget` encoder rows together, but the first whatever its length if
   /// `at_least_one`.

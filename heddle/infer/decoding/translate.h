@@ -63,8 +63,8 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
 
-/// The same of sources that were encoded already, see Request::memory: one is read as so many tokens
-/// as it has rows.
+/// The same of sources that were encoded already, see Request::memory: one is read as so many
+/// tokens as it has rows.
 std::vector<Translation> translate_memories(const EncoderDecoder& model,
                                             std::span<const Tensor> memories,
                                             const TranslateOptions& options);

@@ -228,8 +228,8 @@ LoadedModel load_weights(FoundModel& folder, Head head) {
 
 // --- tokenizers ----------------------------------------------------------------------------------
 
-// A tokenizer of an encoder-decoder of heddle's own. key: where the config has its fingerprint; size,
-// size_key: the tokens that the model knows.
+// A tokenizer of an encoder-decoder of heddle's own. key: where the config has its fingerprint;
+// size, size_key: the tokens that the model knows.
 struct TokenizerPlace {
   const char *name, *key, *size_key;
   int64_t size;

@@ -15,8 +15,8 @@ class MemoryDecoder {
 
   struct Options {
     Cell cell = Cell::lstm;
-    int64_t in = 0, width = 0;      ///< of tokens, of states
-    int64_t memory_width = 0;       ///< of the memory's rows
+    int64_t in = 0, width = 0;         ///< of tokens, of states
+    int64_t memory_width = 0;          ///< of the memory's rows
     std::string scoring = "additive";  ///< see scoring_of(), or kFixed
     int64_t attention_width = 0;       ///< see AttentiveDecoder::Options
     bool compares_states = false, is_gated = false;
@@ -38,8 +38,9 @@ class MemoryDecoder {
   /// x: [rows, in]; sequence i of the tokens asks sequence i of `source`
   /// summary: [sequences, memory_width] what its source is as a whole; may be undefined where it is
   /// not read    Whole sequences.
-  Result operator()(const Tensor& x, const TokenRows& tokens, const AttentiveDecoder::Source& source,
-                    const Tensor& summary, const Run& run) const;
+  Result operator()(const Tensor& x, const TokenRows& tokens,
+                    const AttentiveDecoder::Source& source, const Tensor& summary,
+                    const Run& run) const;
 
   /// A cache's rows of a memory.
   Tensor kept(const Tensor& memory, const Run& run) const;

@@ -10,10 +10,10 @@ namespace {
 
 // The parts of a cell's sides that lie in a box, and whether its middle does. All are shares of the
 // image.
-struct Cell {
+struct GridCell {
   double x0, y0, x1, y1;
 
-  Cell(int64_t number, ImageSize grid) {
+  GridCell(int64_t number, ImageSize grid) {
     const auto columns = static_cast<double>(grid.width), rows = static_cast<double>(grid.height);
     x0 = static_cast<double>(number % grid.width) / columns, x1 = x0 + 1 / columns;
     y0 = static_cast<double>(number / grid.width) / rows, y1 = y0 + 1 / rows;
@@ -38,10 +38,10 @@ PointingSums pointing_of(const SeenWord& word, std::span<const size_t> named,
   for (const size_t object : named) {
     const Box box = resized(scene.objects[object].box, scene.size, {1, 1});
     sums.area += box.area();
-    is_inside = is_inside || Cell(peak, grid).has_middle_in(box);
+    is_inside = is_inside || GridCell(peak, grid).has_middle_in(box);
     for (int64_t c = 0; c < std::ssize(word.weights); ++c) {
-      sums.mass +=
-          static_cast<double>(word.weights[static_cast<size_t>(c)]) * Cell(c, grid).share_in(box);
+      sums.mass += static_cast<double>(word.weights[static_cast<size_t>(c)]) *
+                   GridCell(c, grid).share_in(box);
     }
   }
   sums.peaks_inside = is_inside ? 1 : 0;
@@ -71,8 +71,7 @@ class Examiner {
     CaptionCounts counts;
     std::vector<Tensor> memories;
     for (const size_t i : chosen) memories.push_back(images_.memories[i]);
-    const std::vector<Translation> captions =
-        caption_images(model_, tokenizer_, memories, options);
+    const std::vector<Translation> captions = caption_images(model_, tokenizer_, memories, options);
     std::vector<std::vector<int32_t>> ids;
     for (const Translation& caption : captions) ids.push_back(caption.ids);
     const auto words = seen_words(model_, tokenizer_, memories, ids, options.precision);
@@ -180,7 +179,8 @@ LossSums caption_loss(const Captioner& model, const EncodedImages& images,
       memories.push_back(images.memories[i]);
       cells.push_back(images.memories[i].size(0));
     }
-    const Segments targets = Segments::from_lengths(lengths), sources = Segments::from_lengths(cells);
+    const Segments targets = Segments::from_lengths(lengths),
+                   sources = Segments::from_lengths(cells);
     const Tensor h =
         model.decode({.ids = in, .segments = &targets}, concat(memories, 0), sources, run);
     const CrossEntropy ce = model.output().loss(h, out, {}, run);

@@ -50,8 +50,8 @@ struct PointingSums {
 struct CaptionScores {
   CaptionCounts all;                               ///< as the model writes them
   std::array<CaptionCounts, kCaptionKinds> kinds;  ///< asked for by kind, where one could be true
-  CaptionCounts held_out;                          ///< of all of these: that mention what is held out
-  PointingSums pointing;                           ///< of all of these
+  CaptionCounts held_out;  ///< of all of these: that mention what is held out
+  PointingSums pointing;   ///< of all of these
 
   /// Those that were asked for.
   CaptionCounts asked() const;

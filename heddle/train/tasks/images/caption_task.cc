@@ -286,7 +286,8 @@ class CaptionTask final : public PixelTask {
     backbone_.emplace(load_image_reader(fields().backbone));
     processor_ = backbone_->processor;
     Json json = backbone_->loaded.model->config().json();
-    for (const char* key : {"id2label", "label2id", "architectures", "torch_dtype"}) json.erase(key);
+    for (const char* key : {"id2label", "label2id", "architectures", "torch_dtype"})
+      json.erase(key);
     const Json* norm = json.find("norm");
     if (norm != nullptr && *norm == Json("batch")) json["norm"] = "frozen_batch";
     set_from_string(config_.stack.fields(), "backbone_config", json.dump());
@@ -333,8 +334,7 @@ class CaptionTask final : public PixelTask {
       if (images_.val.scene(i).empty()) continue;
       const std::string where = fmt::format("{}: the scene", images_.val.path(i));
       judged_.push_back(i);
-      exam_.scenes.push_back(
-          caption_scene_of(Json::parse(images_.val.scene(i), where), where));
+      exam_.scenes.push_back(caption_scene_of(Json::parse(images_.val.scene(i), where), where));
       const auto captions = images_.val.captions(i);
       exam_.references.emplace_back(captions.begin(), captions.end());
     }
@@ -433,8 +433,7 @@ class CaptionTask final : public PixelTask {
     // The loss is a sum over tokens, this a mean over captions of sums over cells.
     const double each = fields().attention_regularisation * static_cast<double>(ce.predicted) *
                         static_cast<double>(sources.count()) / static_cast<double>(sources.rows());
-    const Tensor uneven =
-        scale(unevenness(y.weights, targets, sources), static_cast<float>(each));
+    const Tensor uneven = scale(unevenness(y.weights, targets, sources), static_cast<float>(each));
     penalty = static_cast<double>(uneven.item());
     ce.loss = add(ce.loss, uneven);
     return ce;

@@ -69,7 +69,8 @@ void PixelTask::measure(int64_t images, const std::function<ImageView(int64_t)>&
 void PixelTask::begin_image_model() {
   begin_model();
   const auto* const captioner = model().as<Captioner>();
-  check_channels((captioner ? captioner->images() : model().need<ImageModel>("train").facts()).channels);
+  check_channels(
+      (captioner ? captioner->images() : model().need<ImageModel>("train").facts()).channels);
 }
 
 std::string PixelTask::preparation_key() const {

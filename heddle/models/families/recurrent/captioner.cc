@@ -1,5 +1,5 @@
 // Show, attend and tell: Xu et al. 2015. A network's grid over an image is what a recurrent decoder
-// asks before each word.
+// asks before each token.
 #include "heddle/models/captioner.h"
 
 #include "heddle/models/backbone.h"
@@ -45,7 +45,7 @@ struct CaptionerConfig {
     v("num_channels", num_channels, "numbers of a pixel", at_least(1));
     v("image_size", image_size, "height and width of the images, in pixels", between(1, 65535));
     v("position_embedding_type", position_embedding_type,
-      "positions of the grid's cells, added to what is read: without, no word can say where",
+      "positions of the grid's cells, added to what is read: without, nothing can be said of where",
       one_of({"sine", "learned", "none"}));
     v("memory_size", memory_size, "width that features are projected to", at_least(1));
     v("vocab_size", vocab_size, "tokens of captions", at_least(1));
@@ -60,7 +60,7 @@ struct CaptionerConfig {
     v("attention_size", attention_size,
       "width that states are projected to before they are compared; 0: hidden_size", at_least(0));
     v("attention_gate", attention_gate,
-      "the state says how much of what was looked at counts: not every word needs the image");
+      "the state says how much of what was looked at counts: not every token needs the image");
     v("initial_state", initial_state,
       "what the decoder knows of the image before it has looked: nothing, or its mean",
       one_of({"zeros", "mean"}));
@@ -154,14 +154,13 @@ class ImageCaptioner final : public Captioner {
     if (c.position_embedding_type == "learned") {
       positions_.emplace(s / "model" / "position_embedding", c.memory_size, Init::normal(0.5));
     }
-    Parameter& weight =
-        c.tie_word_embeddings
-            ? tokens_.table()
-            : (s / "lm_head" / "weight")
-                  .parameter({c.vocab_size, c.embedding_size}, Init::xavier_uniform());
-    Parameter* const bias =
-        c.output_bias ? &(s / "lm_head" / "bias").parameter({c.vocab_size}, Init::zeros())
-                      : nullptr;
+    Parameter& weight = c.tie_word_embeddings ? tokens_.table()
+                                              : (s / "lm_head" / "weight")
+                                                    .parameter({c.vocab_size, c.embedding_size},
+                                                               Init::xavier_uniform());
+    Parameter* const bias = c.output_bias
+                                ? &(s / "lm_head" / "bias").parameter({c.vocab_size}, Init::zeros())
+                                : nullptr;
     heads_.output.emplace(weight, bias);
   }
 
@@ -179,9 +178,8 @@ class ImageCaptioner final : public Captioner {
   Attended decode_attending(const TokenRows& tokens, const Tensor& memory, const Segments& source,
                             const Run& run) const override {
     const Tensor mean = decoder_.reads_summary() ? segment_mean(memory, source) : Tensor();
-    const nn::MemoryDecoder::Result y =
-        decoder_(tokens_(tokens, run), tokens, nn::AttentiveDecoder::Source{&memory, &source}, mean,
-                 run);
+    const nn::MemoryDecoder::Result y = decoder_(
+        tokens_(tokens, run), tokens, nn::AttentiveDecoder::Source{&memory, &source}, mean, run);
     return {y.x, y.weights};
   }
 
