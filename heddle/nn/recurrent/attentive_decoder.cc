@@ -39,8 +39,7 @@ std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_
   std::vector<int32_t> sources;
   int32_t source = 0;
   for (int64_t i = 0; i < tokens.count(); ++i) {
-    while (source + 1 < rows_of_sources.count() &&
-           rows_of_sources.end(source) <= tokens.begin(i)) {
+    while (source + 1 < rows_of_sources.count() && rows_of_sources.end(source) <= tokens.begin(i)) {
       ++source;
     }
     sources.push_back(source);
@@ -103,10 +102,9 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
   AttentiveRecurrence y;
   {
     const LayerName layer(name_);
-    y = attentive_recurrence(in, weights(run),
-                             {.k = keys, .v = *source.memory, .keys = source.segments},
-                             begin.empty() ? CellState() : begin[0], *tokens.segments,
-                             attentive_options());
+    y = attentive_recurrence(
+        in, weights(run), {.k = keys, .v = *source.memory, .keys = source.segments},
+        begin.empty() ? CellState() : begin[0], *tokens.segments, attentive_options());
   }
   if (run.observer != nullptr && run.observer->attention) {
     AttentionOptions options{.scale = scoring_.scale, .scoring = scoring_.kind};
@@ -131,17 +129,15 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
   RowCache& kept = tokens.cache->layer(0);
   const std::vector<int32_t> sources = sources_of(*own.queries, *source.keys->queries);
   const LayerName layer(name_);
-  const CellState before =
-      states_before(kept, own, begin.empty() ? CellState() : begin[0], nn::options_of(options_),
-                    run.compute);
-  const AttentiveRecurrence y = attentive_recurrence(
-      in, weights(run),
-      {.k = kv.slice(1, 0, d),
-       .v = kv.slice(1, d, options_.memory_width),
-       .keys = source.keys->keys,
-       .key_rows = source.keys->key_rows,
-       .source_of = sources},
-      before, *own.queries, attentive_options());
+  const CellState before = states_before(kept, own, begin.empty() ? CellState() : begin[0],
+                                         nn::options_of(options_), run.compute);
+  const AttentiveRecurrence y = attentive_recurrence(in, weights(run),
+                                                     {.k = kv.slice(1, 0, d),
+                                                      .v = kv.slice(1, d, options_.memory_width),
+                                                      .keys = source.keys->keys,
+                                                      .key_rows = source.keys->key_rows,
+                                                      .source_of = sources},
+                                                     before, *own.queries, attentive_options());
   keep_states(kept, own, y.states);
   return above(y, tokens, begin, run);
 }
@@ -156,8 +152,8 @@ AttentiveDecoder::Result AttentiveDecoder::above(const AttentiveRecurrence& lowe
                 .last = {lowest.states.last}};
   if (!above_) return result;
   const DropoutSpec spec = run.dropout(options_.dropout, name_ + ".l1", tokens.rows);
-  RecurrentLayers::Result y = (*above_)(dropout(result.h, spec), tokens,
-                                        begin.empty() ? begin : begin.subspan(1), run);
+  RecurrentLayers::Result y =
+      (*above_)(dropout(result.h, spec), tokens, begin.empty() ? begin : begin.subspan(1), run);
   result.h = y.h;
   result.last.insert(result.last.end(), y.last.begin(), y.last.end());
   return result;

@@ -15,7 +15,7 @@ namespace heddle::nn {
 class AttentiveDecoder {
  public:
   struct Options {
-    Cell cell = Cell::lstm;
+    RecurrentCell cell = RecurrentCell::lstm;
     int64_t in = 0, width = 0;         ///< of tokens, of states
     int64_t memory_width = 0;          ///< of the memory's rows, which are the values
     int64_t attention_width = 0;       ///< of queries and keys; 0: width
@@ -50,7 +50,7 @@ class AttentiveDecoder {
   Tensor keys_and_values(const Tensor& memory, const Run& run) const;
   /// The tokens continue the sequences of their cache, whose layers 0 .. layers - 1 keep states.
   struct CachedSource {
-    const RowCache* kept = nullptr;   ///< of keys_and_values()
+    const RowCache* kept = nullptr;    ///< of keys_and_values()
     const CachedKeys* keys = nullptr;  ///< segment i: rows of the tokens that ask source i
   };
   /// begin: states of sequences without tokens yet. returns: the rows of a pass over whole
