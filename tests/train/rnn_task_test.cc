@@ -85,14 +85,14 @@ TEST_F(RnnRun, translator_learns_its_sentences_by_attention) {
   EXPECT_LT(train(config, "data", "run").best.loss, 0.5);
 }
 
-// Each letter is the one 5 before, beyond a segment of 4, but a quarter of them are new.
+// Each letter is the one 2 before, but a quarter of them are new.
 std::string echoing_text() {
   std::string text = "abcdef";
   uint32_t random = 7;
   while (text.size() < 4000) {
     random = random * 1664525 + 1013904223;
     const bool is_new = random >> 30 == 0;
-    text += is_new ? static_cast<char>('a' + (random >> 16) % 6) : text[text.size() - 5];
+    text += is_new ? static_cast<char>('a' + (random >> 16) % 6) : text[text.size() - 2];
   }
   return text;
 }
@@ -131,10 +131,11 @@ TEST_F(RnnRun, what_lies_before_a_segment_is_known_by_the_carried_state_alone) {
     config.max_updates = config.validate_every = config.checkpoint_every = 800;
     return train(config, "text.txt", sampling).best.loss;
   };
-  // Through a gradient of 4 letters a state learns little of what lies 5 before, but some.
+  // 0.85 nats at best for a letter whose source is known; the first of each segment of 4 has its
+  // source before the segment: log 6 = 1.79 without the state, 1.09 in the mean.
   const double carried = loss("streams"), alone = loss("consecutive");
-  EXPECT_GT(alone, 1.7);  // log 6 = 1.79
-  EXPECT_LT(carried, alone - 0.1);
+  EXPECT_GT(alone, 1.05);
+  EXPECT_LT(carried, 1.0);
 }
 
 }  // namespace
