@@ -14,6 +14,7 @@ void add_score(Subcommand& app);
 void add_align(Subcommand& app);
 void add_fill(Subcommand& app);
 void add_augment(Subcommand& app);
+void add_caption(Subcommand& app);
 void add_classify(Subcommand& app);
 void add_detect(Subcommand& app);
 void add_embed(Subcommand& app);

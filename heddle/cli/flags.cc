@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
@@ -158,16 +159,42 @@ void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
                  "eng_Latn, en");
   app.add_option("--target-language", flags.target_language,
                  "language of the translations; a name that is none lists those that there are");
-  add_search_flags(app, flags.search,
-                   {"num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
-  app.add_option("--min-length", flags.min_length,
-                 "tokens of a translation at least, the end not counted [as the model says, or 0]");
-  app.add_option("--max-length", flags.max_length,
-                 "tokens of a translation at most, the end not counted; 0: twice the source's + 10 "
-                 "[as the model says, or 0]");
+  add_target_flags(app, flags, "translation",
+                   "; 0: twice the source's + 10 [as the model says, or 0]");
   app.add_setting("--batch-tokens", flags.batch_tokens, "source tokens of a batch, times the beam");
   add_compute_flags(app, flags.compute);
   app.add_flag("--truncate", flags.truncate, "cut lines that are longer than the model takes");
+}
+
+void add_target_flags(Subcommand& app, TranslateFlags& flags, const char* what, const char* most) {
+  add_search_flags(app, flags.search,
+                   {"num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
+  app.add_option("--min-length", flags.min_length,
+                 fmt::format("tokens of a {} at least, the end not counted [as the model says, or "
+                             "0]",
+                             what));
+  app.add_option("--max-length", flags.max_length,
+                 fmt::format("tokens of a {} at most, the end not counted{}", what, most));
+}
+
+void add_sampling_flags(Subcommand& command, SearchConfig& search, bool& sample) {
+  const Option drawn =
+      command.add_flag("--sample", sample, "draw each token at random, by its probability");
+  for (const Option& option :
+       add_search_flags(command, search, {"temperature", "top_k", "top_p", "min_p", "seed"})) {
+    option.needs(drawn);
+  }
+}
+
+void take_sampling(SearchConfig& search, const SearchConfig& flags, bool sample) {
+  search.samples = sample;
+  if (!sample) {
+    search.beam = std::max(search.beam.value_or(1), search.n_best);
+    return;
+  }
+  search.beam = flags.beam;
+  std::tie(search.temperature, search.top_k, search.top_p, search.min_p, search.seed) =
+      std::tie(flags.temperature, flags.top_k, flags.top_p, flags.min_p, flags.seed);
 }
 
 Precision apply_translate_flags(const TranslateFlags& flags) {

@@ -90,6 +90,14 @@ struct TranslateFlags {
 };
 
 void add_translate_flags(Subcommand& app, TranslateFlags& flags);
+/// Of these the ones that say how targets are searched, and how long they may be: "tokens of a
+/// caption at most ..".
+void add_target_flags(Subcommand& app, TranslateFlags& flags, const char* what, const char* most);
+/// Adds --sample, and the flags of draws, which may be given only with it.
+void add_sampling_flags(Subcommand& command, SearchConfig& search, bool& sample);
+/// Makes a search wide enough for its n_best; with `sample` it draws as the flags say, whatever the
+/// model does.
+void take_sampling(SearchConfig& search, const SearchConfig& flags, bool sample);
 
 /// Sets the number of threads. Errors: usage, naming the flag, for values that make no sense.
 Precision apply_translate_flags(const TranslateFlags& flags);

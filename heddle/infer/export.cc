@@ -149,7 +149,9 @@ std::string own_settings(const Json& config) {
 
 // What keeps transformers from computing the same, "" if nothing.
 std::string difference_note(const LoadedModel& model) {
-  if (model.type == "cct") return "transformers has no cct; heddle alone loads it";
+  if (model.type == "cct" || model.model->config().is_own_format()) {
+    return fmt::format("transformers has no {}; heddle alone loads it", model.type);
+  }
   const std::string own = own_settings(model.model->config().json());
   if (own.empty()) return "";
   return fmt::format("transformers' {} has no {}; it cannot load the model as it is", model.type,

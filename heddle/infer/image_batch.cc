@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "heddle/base/parallel.h"
+#include "heddle/models/captioner.h"
 
 namespace heddle {
 namespace {
@@ -18,6 +19,11 @@ std::vector<ImageSize> sizes_of(std::span<const Image> images) {
 
 ImageReader load_image_reader(const std::string& path) {
   ImageReader reader{load_model(path), {}};
+  check(
+      reader.loaded.model->as<Captioner>() == nullptr, ErrorKind::data,
+      "{}: this {} writes captions, which heddle caption, train and eval take; a model that gives "
+      "images classes, objects or states is needed here",
+      path, reader.loaded.type);
   reader.model();  // says what is wanted
   reader.processor = ImageProcessor::of_folder(reader.loaded.path);
   return reader;

@@ -8,7 +8,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/run_history.h"
-#include "heddle/models/encoder_decoder.h"
+#include "heddle/models/captioner.h"
 
 namespace heddle::inspect {
 namespace {
@@ -30,6 +30,10 @@ class Analyzer {
       : made_(config.make(nn::Scope(parameters_))),
         images_(made_->as<ImageModel>()),
         both_(made_->as<EncoderDecoder>()) {
+    check(made_->as<Captioner>() == nullptr, ErrorKind::data,
+          "{}: a {} reads images and writes texts, whose costs are not counted yet; the backbone's "
+          "are, by its own config",
+          name, config.type);
     if (images_ == nullptr && both_ == nullptr) made_->need<TokenModel>(name);
     const auto* const language = made_->as<LanguageModel>();
     if (language != nullptr && language->is_causal()) cache_width_ = language->cache_width();

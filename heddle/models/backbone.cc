@@ -7,6 +7,7 @@
 
 #include "heddle/models/registry.h"
 #include "heddle/models/timm/architectures.h"
+#include "heddle/ops/embedding.h"
 
 namespace heddle {
 namespace {
@@ -113,7 +114,12 @@ ChosenBackbone::ChosenBackbone(const nn::Scope& s, const Json& config, int64_t c
   own->hub.has_pooler = false;
   own->hub.is_backbone = true;
   model_ = own->make(is_timm(config) ? s.renamed(timm_name) : s);
-  backbone_ = &model_->need<Backbone>(source);
+  images_ = &model_->need<ImageModel>(source);
+  backbone_ = model_->as<Backbone>();
+  if (backbone_ == nullptr) {
+    channels_ = images_->facts().width;
+    return;
+  }
   const std::vector<int64_t> all = backbone_->channels();
   map_ = map_of(config, std::ssize(all), source);
   channels_ = all[map_];
@@ -126,9 +132,30 @@ ChosenBackbone::ChosenBackbone(const nn::Scope& s, const Json& config, int64_t c
 FeatureMap ChosenBackbone::features(const ImageRows& images, const nn::Run& run) const {
   nn::Run apart = run;
   apart.observer = nullptr;
+  if (backbone_ == nullptr) return patches(images, apart);
   FeatureMap map = backbone_->features(images, apart)[map_];
   if (norm_) map.x = (*norm_)(map.x);
   return map;
+}
+
+// The states of the grid, without those of the tokens before it.
+FeatureMap ChosenBackbone::patches(const ImageRows& images, const nn::Run& run) const {
+  FeatureMap map{images_->hidden(images, run), {}};
+  const Segments rows = images_->tokens(images);
+  const int64_t tokens = images_->facts().tokens;
+  std::vector<int32_t> chosen;
+  for (int64_t i = 0; i < rows.count(); ++i) {
+    map.sizes.push_back(images_->grid((*images.sizes)[static_cast<size_t>(i)]));
+    for (int64_t r = rows.begin(i) + tokens; r < rows.end(i); ++r) {
+      chosen.push_back(static_cast<int32_t>(r));
+    }
+  }
+  if (tokens > 0) map.x = gather_rows(map.x, chosen);
+  return map;
+}
+
+ImageSize ChosenBackbone::grid(const ImageSize& image) const {
+  return backbone_ != nullptr ? backbone_->grid_of(image, map_) : images_->grid(image);
 }
 
 // transformers keeps norms of maps that only its callers read.

@@ -26,12 +26,19 @@ class Backbone : public ImageModel {
   virtual std::vector<int64_t> channels() const = 0;
   /// The map of each stage, finest first. Errors: those of hidden().
   virtual std::vector<FeatureMap> features(const ImageRows& images, const Run& run) const = 0;
+  /// How the map of a stage, from 0, lies over an image. Errors: those of grid().
+  virtual ImageSize grid_of(const ImageSize& image, size_t map) const = 0;
+  /// That of the last stage.
+  ImageSize grid(const ImageSize& image) const final {
+    return grid_of(image, channels().size() - 1);
+  }
   /// Whether a map below another model goes through a norm, as those of transformers' SwinBackbone.
   virtual bool has_normed_maps() const { return false; }
 };
 
 /// The backbone inside of another model, by the `backbone_config` of that
-/// model's config.json: the config of a model that is one, or timm's name of a
+/// model's config.json: the config of a model that is one, or of another that reads images (the
+/// states of its patches are the only map), or timm's name of a
 /// ResNet ({"model_type": "timm_backbone", "backbone": "resnet50"}), whose
 /// tensors have timm's names then.
 class ChosenBackbone {
@@ -48,12 +55,16 @@ class ChosenBackbone {
   FeatureMap features(const ImageRows& images, const nn::Run& run) const;
   /// Channels of that map.
   int64_t channels() const { return channels_; }
-  ImageSize grid(const ImageSize& image) const { return backbone_->grid(image); }
+  /// How that map lies over an image.
+  ImageSize grid(const ImageSize& image) const;
   nn::TensorNames names() const;
 
  private:
+  FeatureMap patches(const ImageRows& images, const nn::Run& run) const;
+
   std::unique_ptr<Model> model_;
-  const Backbone* backbone_ = nullptr;
+  const ImageModel* images_ = nullptr;
+  const Backbone* backbone_ = nullptr;  // null: one of patches
   size_t map_ = 0;
   int64_t channels_ = 0;
   std::optional<LayerNorm> norm_;

@@ -204,7 +204,7 @@ Json ModelConfig::json() const {
     out["architectures"] = std::vector<std::string>{c.name};
     break;
   }
-  if (hub.head == Head::target_token) out["is_encoder_decoder"] = true;
+  if (has_target(hub.head)) out["is_encoder_decoder"] = true;
   const Json own = to_json(fields());
   for (const auto& [key, value] : own.as_object()) out[key] = value;
   to_hub(out);

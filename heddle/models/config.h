@@ -23,6 +23,7 @@ enum class Head : uint8_t {
   next_token,         ///< GPT2LMHeadModel, LlamaForCausalLM
   ordered_token,      ///< XLNetLMHeadModel: tokens by those before them in any order
   target_token,       ///< MarianMTModel: the next token of a target, by a source
+  caption,            ///< the next token of a caption, by an image
   masked_token,       ///< BertForMaskedLM
   next_sentence,      ///< BertForNextSentencePrediction: whether a sentence follows another
   pretraining,        ///< BertForPreTraining: masked tokens and the next sentence
@@ -35,7 +36,11 @@ enum class Head : uint8_t {
 /// Whether a head gives classes, which id2label names.
 constexpr bool has_labels(Head head) { return head >= Head::sequence_classes; }
 /// Whether it stands on models that read images.
-constexpr bool reads_images(Head head) { return head >= Head::image_classes; }
+constexpr bool reads_images(Head head) {
+  return head >= Head::image_classes || head == Head::caption;
+}
+/// Whether a model with it has a source and writes a target.
+constexpr bool has_target(Head head) { return head == Head::target_token || head == Head::caption; }
 
 /// What is the same in every family.
 struct HubConfig {

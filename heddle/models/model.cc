@@ -12,6 +12,7 @@ std::vector<ModelOutput> Model::forward(const ModelInput& input, const nn::Run& 
   const Tensor h = hidden(input, run);
   switch (head()) {
     case Head::none:
+    case Head::caption:
     case Head::target_token: break;
     case Head::next_token:
     case Head::masked_token:

@@ -14,6 +14,7 @@ struct ModelEntry {
 constexpr std::array kModels = {
     ModelEntry{"bart", new_config<class Bart>},
     ModelEntry{"bert", new_config<class Bert>},
+    ModelEntry{"captioner", new_config<class ImageCaptioner>},
     ModelEntry{"cct", new_config<class Cct>},
     ModelEntry{"deit", new_config<class Deit>},
     ModelEntry{"detr", new_config<class Detr>},
@@ -118,6 +119,7 @@ std::string default_model_type(Head head) {
     case Head::image_classes: return "vit";
     case Head::distilled_classes: return "deit";
     case Head::objects: return "detr";
+    case Head::caption: return "captioner";
     case Head::none: break;
     default: return "bert";
   }

@@ -29,6 +29,7 @@ constexpr std::array kTasks = {
     TaskEntry{"token_classification", new_fields<ClassTask<Head::token_classes>>},
     TaskEntry{"image_classification", new_fields<class ImageTask>},
     TaskEntry{"object_detection", new_fields<class DetectionTask>},
+    TaskEntry{"captioning", new_fields<class CaptionTask>},
 };
 
 TaskConfig::TaskConfig(const std::string& task) {

@@ -3,11 +3,11 @@
 
 #include <set>
 
-#include "heddle/models/encoder_decoder.h"
-#include "heddle/models/image_model.h"
+#include "heddle/models/captioner.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
 #include "heddle/ops/loss.h"
+#include "heddle/ops/recurrent/attentive_recurrence.h"
 #include "tests/support/op_case.h"
 
 namespace heddle {
@@ -57,6 +57,23 @@ void run_images(const ImageModel& model, const nn::Run& run) {
       run);
 }
 
+// Two captions, of images of the size that the model was made for.
+void run_captioner(const Captioner& model, const nn::TokenRows& tokens, const nn::Run& run) {
+  const std::vector<ImageSize> sizes(2, model.images().image_size);
+  const Segments pixels = nn::image_segments(sizes);
+  const std::vector<uint32_t> samples = {3, 5};
+  const nn::ImageRows images{
+      .x = Tensor::zeros({pixels.rows(), model.images().channels}, DType::f32),
+      .segments = &pixels,
+      .sizes = &sizes,
+      .samples = &samples};
+  const Segments cells = model.memory_segments(images);
+  const Captioner::Attended y =
+      model.decode_attending(tokens, model.encode(images, run), cells, run);
+  model.output().loss(y.h, tokens.ids, {}, run);
+  if (y.weights.defined()) unevenness(y.weights, *tokens.segments, cells);
+}
+
 // The tape of one pass of a model of the registry under each head that it may have.
 std::vector<std::string> tape_of(const std::string& config) {
   std::vector<std::string> names;
@@ -68,12 +85,17 @@ std::vector<std::string> tape_of(const std::string& config) {
     const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
     const nn::Run run{.dropout = {.training = true}};
     const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
-    if (const auto* images = model->as<ImageModel>()) {
+    const auto* const captioner = model->as<Captioner>();
+    if (captioner != nullptr) {
+      run_captioner(*captioner, tokens, run);
+    } else if (const auto* images = model->as<ImageModel>()) {
       run_images(*images, run);
     } else {
       model->forward(tokens, run);
     }
-    if (const EncoderDecoder* translator = model->as<EncoderDecoder>()) {
+    if (captioner != nullptr) {
+      EXPECT_FALSE(tape_names().empty());
+    } else if (const EncoderDecoder* translator = model->as<EncoderDecoder>()) {
       const Tensor h = translator->decode(tokens, translator->encode(tokens, run), two, run);
       translator->output().loss(h, kTokens, {}, run);
     } else if (model->heads().output) {
@@ -133,6 +155,16 @@ const std::vector<std::string> kFamilies = {
         "encoder_layers": 2, "decoder_layers": 2})",
     R"({"model_type": "rnn_seq2seq", "vocab_size": 20, "embedding_size": 12, "hidden_size": 16,
         "attention_scoring": "none"})",
+    R"({"model_type": "captioner", "vocab_size": 20, "embedding_size": 12, "hidden_size": 16,
+        "memory_size": 8, "image_size": 8, "position_embedding_type": "learned",
+        "initial_state": "mean", "backbone_config": {"model_type": "vit", "image_size": 8,
+        "patch_size": 4, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 24}})",
+    R"({"model_type": "captioner", "vocab_size": 20, "embedding_size": 12, "hidden_size": 16,
+        "memory_size": 8, "image_size": 8, "attention_scoring": "none",
+        "backbone_config": {"model_type": "resnet", "layer_type": "plain", "stem": "cifar",
+        "downsample": "pool", "norm": "group", "norm_groups": 2, "embedding_size": 8,
+        "hidden_sizes": [8], "depths": [0]}})",
     R"({"model_type": "vit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
         "hidden_dropout_prob": 0.1, "drop_path_rate": 0.2})",

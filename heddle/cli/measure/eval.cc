@@ -17,6 +17,8 @@ constexpr const char* kPairs = "Of translators";
 constexpr const char* kText = "Of language models and those of masked tokens";
 constexpr const char* kClasses = "Of models with classes";
 constexpr const char* kImages = "Of models that read images";
+constexpr const char* kCaptions = "Of captioners";
+constexpr const char* kTargets = "Of translators and captioners";
 constexpr const char* kData = "Of all but translators";
 
 bool is_given(const Subcommand& command, const char* flag) {
@@ -40,11 +42,12 @@ const char* group_of(const EvalFlags& flags) {
   }
   const Head head = head_of(flags.model);
   check(has_data || !reads_images(head), ErrorKind::usage,
-        "{} reads images; give labelled images as --data DIR", flags.model);
+        "{} reads images; give labelled ones (or with captions) as --data DIR", flags.model);
   check(has_data, ErrorKind::usage,
         "{} is no translator; give the text to be predicted, or texts with their classes, as "
         "--data FILE",
         flags.model);
+  if (head == Head::caption) return kCaptions;
   if (reads_images(head)) return kImages;
   return has_labels(head) ? kClasses : kText;
 }
@@ -53,7 +56,8 @@ void check_flags(const EvalFlags& flags, const std::string& group) {
   for (const Option& option : flags.command.get_options()) {
     const std::string its = option.group_name();
     if (option.count() == 0 || !its.starts_with("Of ") || its == group) continue;
-    check(its == kData && group != kPairs, ErrorKind::usage,
+    const bool has_target = group == kPairs || group == kCaptions;
+    check((its == kData && group != kPairs) || (its == kTargets && has_target), ErrorKind::usage,
           "{} is a flag {}, and {} is none of these; leave it out", option.name(),
           "o" + its.substr(1), flags.model);
   }
@@ -78,6 +82,7 @@ void run(EvalFlags flags) {
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
+  if (group == kCaptions) return eval_captions(flags);
   if (group == kImages) {
     if (head_of(flags.model) != Head::objects) return eval_images(flags);
     check(flags.views == 1, ErrorKind::usage,
@@ -101,9 +106,10 @@ void run(EvalFlags flags) {
 
 void add_pair_flags(Subcommand& command, EvalFlags& flags) {
   for (const char* flag : {"--beam", "--length-penalty", "--min-length", "--max-length",
-                           "--no-repeat-ngram", "--repetition-penalty", "--truncate"}) {
-    command.get_option(flag).group(kPairs);
+                           "--no-repeat-ngram", "--repetition-penalty"}) {
+    command.get_option(flag).group(kTargets);
   }
+  command.get_option("--truncate").group(kPairs);
   command.begin_group(kPairs);
   command.add_option("--src", flags.source, "sentences to translate, one a line");
   command.add_option("--ref", flags.reference, "their translations, one a line");
@@ -131,11 +137,11 @@ void add_text_flags(Subcommand& command, EvalFlags& flags) {
 void add_data_flags(Subcommand& command, EvalFlags& flags) {
   command.begin_group(kData);
   command
-      .add_option(
-          "--data", flags.data,
-          "as for training: the text whose tokens a language model is to predict (and a "
-          "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
-          ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs, or with boxes")
+      .add_option("--data", flags.data,
+                  "as for training: the text whose tokens a language model is to predict (and a "
+                  "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
+                  ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs, with boxes, "
+                  "or with captions")
       .type_name("FILE");
   command.add_option("--text-key", flags.text_key,
                      "column or key of the text [that of the run, or text]; numbers count columns "
@@ -156,7 +162,7 @@ void add_eval(Subcommand& app) {
   auto [command, flags] = app.add_command<EvalFlags>(
       "eval",
       "Measure a model: BLEU, chrF and perplexity of translations; perplexity and accuracy on a "
-      "text; accuracy and macro F1 of classes; mAP of boxes",
+      "text; accuracy and macro F1 of classes; mAP of boxes; truth of captions",
       run);
   add_translate_flags(command, flags);
   command.add_flag("--json", flags.json, "one line of JSON");

@@ -41,6 +41,10 @@ void eval_classes(const EvalFlags& flags);
 /// Accuracy, top-5 accuracy and calibration of a model that classifies images.
 void eval_images(const EvalFlags& flags);
 
+/// Perplexity of captions; grammar, truth and attention of a captioner's own where scenes are
+/// known.
+void eval_captions(const EvalFlags& flags);
+
 /// Average precision and recall of a model that finds objects in images.
 void eval_objects(const EvalFlags& flags);
 

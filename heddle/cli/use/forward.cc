@@ -7,6 +7,7 @@
 #include "heddle/infer/forward_images.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/models/captioner.h"
 
 namespace heddle::cli {
 namespace {
@@ -43,6 +44,10 @@ void run(const Flags& flags) {
   const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
   if (!flags.images.empty()) return run_image_files(flags, options);
   const LoadedModel model = load_model(flags.model);
+  check(model.model->as<Captioner>() == nullptr, ErrorKind::data,
+        "{}: this {} writes captions; heddle caption gives them, with --json and --maps where each "
+        "word looked",
+        flags.model, model.type);
   const SafetensorsFile inputs = SafetensorsFile::open(flags.input);
   report_unused(inputs, forward_inputs(*model.model));
   if (const auto* images = model.model->as<ImageModel>()) {

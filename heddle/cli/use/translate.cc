@@ -1,7 +1,6 @@
 // heddle translate: a line in, a line out.
 #include <algorithm>
 #include <cstdio>
-#include <tuple>
 
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -102,15 +101,7 @@ void check_flags(const Flags& flags) {
 
 TranslateOptions options_of(const Flags& flags, LoadedModel& model, Precision precision) {
   TranslateOptions o = translate_options(flags, model, precision);
-  o.search.samples = flags.sample;
-  if (flags.sample) {  // as the flags say, whatever the model does
-    const SearchConfig& f = flags.search;
-    o.search.beam = f.beam;
-    std::tie(o.search.temperature, o.search.top_k, o.search.top_p, o.search.min_p, o.search.seed) =
-        std::tie(f.temperature, f.top_k, f.top_p, f.min_p, f.seed);
-  } else {
-    o.search.beam = std::max(o.search.beam.value_or(1), o.search.n_best);
-  }
+  take_sampling(o.search, flags.search, flags.sample);
   o.scores = flags.json || o.search.n_best > 1;
   return o;
 }
@@ -199,15 +190,6 @@ void run(const Flags& flags) {
   unknown.report();
 }
 
-void add_sampling_flags(Subcommand& command, Flags& flags) {
-  const Option sample =
-      command.add_flag("--sample", flags.sample, "draw each token at random, by its probability");
-  for (const Option& option : add_search_flags(
-           command, flags.search, {"temperature", "top_k", "top_p", "min_p", "seed"})) {
-    option.needs(sample);
-  }
-}
-
 }  // namespace
 
 void add_translate(Subcommand& app) {
@@ -224,7 +206,7 @@ void add_translate(Subcommand& app) {
       "--n-best", flags.n_best,
       "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
       "counts from 0); widens the beam to as many; with --sample, so many draws");
-  add_sampling_flags(command, flags);
+  add_sampling_flags(command, flags.search, flags.sample);
   add_alignment_flags(
       command, flags.alignment_options,
       command.add_flag("--alignment", flags.alignment,

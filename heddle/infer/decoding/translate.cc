@@ -20,7 +20,18 @@
 namespace heddle {
 namespace {
 
-using Sources = std::span<const std::vector<int32_t>>;
+// Token ids, or, of sources that were encoded already, memories.
+struct Sources {
+  std::span<const std::vector<int32_t>> ids = {};
+  std::span<const Tensor> memories = {};
+
+  size_t size() const { return ids.size() + memories.size(); }
+  // Rows of the memory; of ids without that of the end.
+  int64_t length(int64_t i) const {
+    const auto at = static_cast<size_t>(i);
+    return memories.empty() ? std::ssize(ids[at]) : memories[at].size(0);
+  }
+};
 
 std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) {
   if (o.prefixes.empty()) return {};
@@ -29,7 +40,7 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
 
 // The longest translation of so many source tokens, its end included: here alone it is added.
 int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOptions& o,
-                            size_t tokens, size_t prefix) {
+                            int64_t tokens, size_t prefix) {
   const double length = o.longest_factor * static_cast<double>(tokens);
   int64_t limit = o.longest_without_end > 0 ? o.longest_without_end + 1
                                             : static_cast<int64_t>(std::min(length, 1e9)) +
@@ -40,7 +51,8 @@ int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOpt
 // Hands out the sentences to translate, in order, to any number of threads.
 class Queue {
  public:
-  Queue(Sources sources, std::span<const int64_t> order) : sources_(sources), order_(order) {}
+  Queue(const Sources& sources, std::span<const int64_t> order)
+      : sources_(sources), order_(order) {}
 
   /// Sentences of at most `budget` encoder rows together, but the first whatever its length if
   /// `at_least_one`.
@@ -54,9 +66,9 @@ class Queue {
     }
     return taken;
   }
-  std::span<const int32_t> source(int64_t i) const { return sources_[i]; }
+  const Sources& sources() const { return sources_; }
   /// Tokens and end.
-  int64_t rows_of(int64_t i) const { return static_cast<int64_t>(sources_[i].size()) + 1; }
+  int64_t rows_of(int64_t i) const { return sources_.length(i) + 1; }
 
  private:
   Sources sources_;
@@ -67,21 +79,25 @@ class Queue {
 
 // What sentence i asks of the engine.
 Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
-                   const SearchConfig& search, std::span<const int32_t> source, int64_t i) {
+                   const SearchConfig& search, const Sources& sources, int64_t i) {
   const std::span<const int32_t> prefix = prefix_of(o, i);
   Request r{.number = i,
             .tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
-            .source = {source.begin(), source.end()},
             .prefix = {prefix.begin(), prefix.end()},
             .search = search,
-            .longest_output = longest_translation(c, o, source.size(), prefix.size()),
+            .longest_output = longest_translation(c, o, sources.length(i), prefix.size()),
             .penalty = o.as_transformers ? LengthPenalty::power : LengthPenalty::wu,
             .forced_eos_is_free = o.as_transformers,
             .penalises_log_p = o.as_transformers && search.beam.value_or(1) > 1,
             .scores = o.scores,
             .on_step = o.on_step};
-  r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
-  if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
+  if (!sources.memories.empty()) {
+    r.memory = sources.memories[static_cast<size_t>(i)];
+  } else {
+    r.source = sources.ids[static_cast<size_t>(i)];
+    r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
+    if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
+  }
   if (const auto first = token_id(search.forced_bos)) {
     r.prefix.insert(r.prefix.begin(), *first);
     r.free_prefix = 1;
@@ -108,7 +124,7 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
     // Many at a time: an encoder pass over few sentences costs more than slots that stay empty.
     if (live_rows <= budget / 2) {
       for (const int64_t i : queue.take(budget - live_rows, live_rows == 0)) {
-        Request r = request_of(model.facts(), options, search, queue.source(i), i);
+        Request r = request_of(model.facts(), options, search, queue.sources(), i);
         r.on_done = [&, i](std::span<const Hypothesis> ended) {
           results[i] = as_translation(ended);
           live_rows -= queue.rows_of(i);
@@ -177,37 +193,49 @@ void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, siz
   }
 }
 
-}  // namespace
-
-std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sources,
+std::vector<Translation> translate_all(const EncoderDecoder& model, const Sources& sources,
                                        const TranslateOptions& options) {
   check_mapped_files();
   check_options(options);
   check_prefixes(model.facts(), options, sources.size());
   std::vector<Translation> results(sources.size());
   std::vector<int64_t> order;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (!sources[i].empty()) order.push_back(static_cast<int64_t>(i));
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < std::ssize(results); ++i) {
+    if (sources.length(i) == 0) continue;
+    order.push_back(i);
+    tokens += sources.length(i) + 1;
   }
-  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return sources[i].size(); });
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return sources.length(i); });
   const SearchConfig search = search_of(model.facts(), options);
-  const auto translate = [&](Queue& queue, int64_t tokens) {
-    translate_queue(model, options, search, queue, tokens / search.width(), results);
+  const auto translate = [&](Queue& queue, int64_t budget) {
+    translate_queue(model, options, search, queue, budget / search.width(), results);
   };
   int64_t budget = options.batch_tokens;
   const bool is_small = model.facts().multiplied <= kSmallModel && order.size() > 1;
+  Queue all(sources, order);
   // A profile follows one thread.
   if (!is_small || num_threads() == 1 || is_profiling()) {
-    Queue all(sources, order);
     translate(all, budget);
     return results;
   }
-  int64_t tokens = 0;
-  for (const int64_t i : order) tokens += static_cast<int64_t>(sources[i].size()) + 1;
   budget = std::min(budget, (tokens / num_threads() + 1) * search.width());
-  Queue all(sources, order);
   parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
   return results;
+}
+
+}  // namespace
+
+std::vector<Translation> translate_ids(const EncoderDecoder& model,
+                                       std::span<const std::vector<int32_t>> sources,
+                                       const TranslateOptions& options) {
+  return translate_all(model, {.ids = sources}, options);
+}
+
+std::vector<Translation> translate_memories(const EncoderDecoder& model,
+                                            std::span<const Tensor> memories,
+                                            const TranslateOptions& options) {
+  return translate_all(model, {.memories = memories}, options);
 }
 
 // --- texts ---------------------------------------------------------------------------------------
@@ -336,6 +364,13 @@ std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& tex
   return model.target().encode(text);
 }
 
+void decode_texts(std::span<Translation> translations, const Tokenizer& tokenizer) {
+  for (Translation& t : translations) {
+    t.text = without_breaks(tokenizer.decode(t.ids));
+    decode_texts(t.others, tokenizer);
+  }
+}
+
 std::vector<Translation> translate_lines(const LoadedModel& model,
                                          std::span<const std::string> lines,
                                          const TranslateOptions& options, int64_t first_line,
@@ -351,10 +386,7 @@ std::vector<Translation> translate_lines(const LoadedModel& model,
   if (!options.as_transformers) asked.search.suppressed.push_back(tokenizer.unk_id());
   std::vector<Translation> results = translate_ids(model.translator(), sources, asked);
   phase.emplace("detokenise");
-  for (Translation& t : results) {
-    t.text = without_breaks(tokenizer.decode(t.ids));
-    for (Translation& o : t.others) o.text = without_breaks(tokenizer.decode(o.ids));
-  }
+  decode_texts(results, tokenizer);
   return results;
 }
 

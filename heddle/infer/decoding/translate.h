@@ -63,6 +63,12 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
 
+/// The same of sources that were encoded already, see Request::memory: one is read as so many
+/// tokens as it has rows.
+std::vector<Translation> translate_memories(const EncoderDecoder& model,
+                                            std::span<const Tensor> memories,
+                                            const TranslateOptions& options);
+
 /// How the model's folder says that it should be searched (LoadedModel::generation, if there
 /// is any), with `above` laid over it; else the defaults.
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above = {});
@@ -100,6 +106,9 @@ std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, decltype(so
 /// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
 std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where);
+
+/// Sets the text of each, and of its others; one holds no line break.
+void decode_texts(std::span<Translation> translations, const Tokenizer& tokenizer);
 
 /// Translates lines of text: line i gives result i; an empty or blank line an empty text. A
 /// translation holds no line break. `first_line` is the number of lines[0], in messages and for

@@ -120,8 +120,8 @@ FoundModel read_folder(const std::string& path) {
 void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::string& path) {
   using Reads = LoadOptions::Reads;
   check(reads == Reads::anything || !folder.family->reads_images(), ErrorKind::data,
-        "{}: this {} reads images, and a model that reads texts is needed here; heddle classify, "
-        "detect, embed, eval, forward, attention and explain take images",
+        "{}: this {} reads images, and a model that reads texts is needed here; heddle "
+        "caption, classify, detect, embed, eval, forward, attention and explain take images",
         path, folder.family->type);
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
@@ -174,9 +174,9 @@ SearchConfig read_layer(const Json& json, const std::string& path) {
   return config;
 }
 
-// How a translator's folder wants it searched; of heddle's own config.json says nothing of it.
+// How a folder wants targets searched; of heddle's own config.json says nothing of it.
 std::optional<SearchConfig> generation_of(const FoundModel& folder) {
-  if (!folder.is_translator()) return {};
+  if (!has_target(folder.family->hub.head)) return {};
   const Json nothing = Json::object();
   return read_generation_config(folder.path,
                                 folder.family->is_own_format() ? &nothing : &folder.config);
@@ -228,8 +228,8 @@ LoadedModel load_weights(FoundModel& folder, Head head) {
 
 // --- tokenizers ----------------------------------------------------------------------------------
 
-// A tokenizer of a translator of heddle's own. key: where the config has its fingerprint; size,
-// size_key: the tokens that the model knows.
+// A tokenizer of an encoder-decoder of heddle's own. key: where the config has its fingerprint;
+// size, size_key: the tokens that the model knows.
 struct TokenizerPlace {
   const char *name, *key, *size_key;
   int64_t size;
@@ -257,10 +257,15 @@ Tokenizer load_own_tokenizer(const LoadedModel& m, const TokenizerPlace& place) 
   return tokenizer;
 }
 
+// Tokens of texts, or of sources where these have their own.
+int64_t vocab_size_of(const EncoderDecoderFacts& facts) {
+  return facts.source_vocab_size > 0 ? facts.source_vocab_size : facts.target_vocab_size;
+}
+
 void load_own_tokenizers(LoadedModel& m) {
   const EncoderDecoderFacts& facts = m.translator().facts();
   m.tokenizer =
-      load_own_tokenizer(m, {kTokenizerName, "tokenizer", "vocab_size", facts.source_vocab_size});
+      load_own_tokenizer(m, {kTokenizerName, "tokenizer", "vocab_size", vocab_size_of(facts)});
   if (!facts.has_two_vocabularies) return;
   m.target_tokenizer = load_own_tokenizer(
       m, {kTargetTokenizerName, "target_tokenizer", "decoder_vocab_size", facts.target_vocab_size});
@@ -386,10 +391,10 @@ void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const
         tokenizer == nullptr ? 0 : tokenizer->vocab_size(), key, size);
 }
 
-// The tokenizers of a translator of heddle's own, and how it is searched.
+// The tokenizers of an encoder-decoder of heddle's own, and how it is searched.
 void add_own_files(const std::string& path, const EncoderDecoderFacts& facts,
                    const SaveOptions& options, std::vector<TokenizerFile>& files) {
-  check_vocabulary(path, options.tokenizer, "vocab_size", facts.source_vocab_size);
+  check_vocabulary(path, options.tokenizer, "vocab_size", vocab_size_of(facts));
   check_vocabulary(path, options.target, "decoder_vocab_size", facts.target_vocab_size);
   if (options.tokenizer) files.push_back({kTokenizerName, options.tokenizer->model_bytes()});
   if (options.target) files.push_back({kTargetTokenizerName, options.target->model_bytes()});

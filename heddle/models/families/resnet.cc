@@ -280,7 +280,7 @@ class Resnet final : public Backbone {
         s / "classifier" / "1", {.width = c.hidden_sizes.back(), .labels = hub.classes()}, mean);
   }
 
-  ImageSize grid(const ImageSize& image) const override;
+  ImageSize grid_of(const ImageSize& image, size_t map) const override;
   using ImageModel::hidden;
   Tensor hidden(const ImageRows& images, const Run& run) const override {
     return features(images, run).back().x;
@@ -365,10 +365,10 @@ std::vector<FeatureMap> Resnet::features(const ImageRows& images, const Run& run
   return maps;
 }
 
-ImageSize Resnet::grid(const ImageSize& image) const {
+ImageSize Resnet::grid_of(const ImageSize& image, size_t map) const {
   std::vector<ImageSize> at = {image};
   if (c_.stem == "imagenet") at = by_windows(by_windows(at, {7, 2, 3}), kStemPool);
-  for (size_t i = 0; i < c_.depths.size(); ++i) {
+  for (size_t i = 0; i <= map; ++i) {
     if (c_.pools()) {
       at = by_windows(at, kStagePool);
     } else if (i > 0 || c_.downsample_in_first_stage) {
@@ -378,7 +378,7 @@ ImageSize Resnet::grid(const ImageSize& image) const {
   check(at[0].height > 0 && at[0].width > 0, ErrorKind::data,
         "an image of {} x {} pixels is too small for the {} stages of the model, which was made "
         "for {} x {}",
-        image.height, image.width, c_.depths.size(), c_.image_size, c_.image_size);
+        image.height, image.width, map + 1, c_.image_size, c_.image_size);
   return at[0];
 }
 

@@ -2,15 +2,14 @@
 // Sutskever et al. 2014), or attention at every step (Bahdanau et al. 2015).
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/models/family.h"
-#include "heddle/nn/recurrent/attentive_decoder.h"
-#include "heddle/ops/elementwise.h"
+#include "heddle/nn/recurrent/memory_decoder.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle {
 namespace {
 
-constexpr const char* kFixed = "none";  // the value of attention_scoring
+constexpr const char* kFixed = nn::MemoryDecoder::kFixed;
 
 /// Heddle's own keys; those of tokens and ids are the Transformer's.
 struct RnnSeq2SeqConfig {
@@ -136,27 +135,16 @@ nn::RecurrentLayers::Options encoder_options(const RnnSeq2SeqConfig& c) {
           .opens_forget_gates = true};
 }
 
-nn::AttentiveDecoder::Options attentive_options(const RnnSeq2SeqConfig& c) {
+nn::MemoryDecoder::Options decoder_options(const RnnSeq2SeqConfig& c) {
   return {.cell = nn::cell_of(c.cell),
           .in = c.embedding_size,
           .width = c.hidden_size,
           .memory_width = c.memory_width(),
+          .scoring = c.attention_scoring,
           .attention_width = c.attention_size,
           .compares_states = c.compares_states(),
-          .scoring = c.attention_scoring,
           .layers = c.decoder_layers,
-          .dropout = c.dropout,
-          .opens_forget_gates = true,
-          .observed = "cross_attentions.0"};
-}
-
-nn::RecurrentLayers::Options fixed_options(const RnnSeq2SeqConfig& c) {
-  return {.cell = nn::cell_of(c.cell),
-          .in = c.embedding_size + c.memory_width(),
-          .width = c.hidden_size,
-          .layers = c.decoder_layers,
-          .dropout = c.dropout,
-          .opens_forget_gates = true};
+          .dropout = c.dropout};
 }
 
 }  // namespace
@@ -174,17 +162,7 @@ class RnnSeq2Seq final : public EncoderDecoder {
         source_(embedding(s, c, "encoder", c.vocab_size)),
         target_(embedding(s, c, "decoder", c.target_vocab_size())),
         encoder_(s / "model" / "encoder", encoder_options(c)),
-        bridge_(s / "model" / "decoder" / "bridge",
-                {.in = c.memory_width(), .out = state_columns() * c.decoder_layers}),
-        readout_(
-            s / "model" / "decoder" / "readout",
-            {.in = c.hidden_size + c.memory_width() + c.embedding_size, .out = c.embedding_size}) {
-    const Scope decoder = s / "model" / "decoder";
-    if (c.attends()) {
-      attentive_.emplace(decoder, attentive_options(c));
-    } else {
-      fixed_.emplace(decoder, fixed_options(c));
-    }
+        decoder_(s / "model" / "decoder", decoder_options(c)) {
     Parameter& weight =
         c.tie_word_embeddings
             ? target_.table()
@@ -206,37 +184,22 @@ class RnnSeq2Seq final : public EncoderDecoder {
 
   Tensor decode(const TokenRows& tokens, const Tensor& memory, const Segments& source,
                 const Run& run) const override {
-    const Tensor x = target_(tokens, run), summary = summary_of(memory, first_and_last(source));
-    const std::vector<CellState> begin = begin_by(summary, run);
-    if (attentive_) {
-      const nn::AttentiveDecoder::Result y =
-          (*attentive_)(x, tokens, nn::AttentiveDecoder::Source{&memory, &source}, begin, run);
-      return read_out(y.h, y.contexts, x, tokens, run);
-    }
-    return by_fixed(x, tokens, gather_rows(summary, sequence_of_rows(*tokens.segments)), begin,
-                    run);
+    return decoder_(target_(tokens, run), tokens, nn::AttentiveDecoder::Source{&memory, &source},
+                    summary_of(memory, first_and_last(source)), run)
+        .x;
   }
 
   void add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments&,
                    std::span<const int32_t> rows, const Run& run) const override {
-    layers[0].put(attentive_ ? attentive_->keys_and_values(memory, run) : memory, rows);
+    layers[0].put(decoder_.kept(memory, run), rows);
   }
 
   Tensor step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
               const nn::CachedKeys& sources, const Run& run) const override {
-    const Tensor x = target_(tokens, run);
-    const Tensor kept = layers[0].rows();
-    const Tensor memory = kept.slice(1, kept.size(1) - c_.memory_width(), c_.memory_width());
-    const Tensor summary =
-        summary_of(memory, first_and_last_of_sequences(*tokens.segments, sources));
-    const std::vector<CellState> begin = begin_by(summary, run);
-    if (attentive_) {
-      const nn::AttentiveDecoder::Result y = (*attentive_)(
-          x, tokens, nn::AttentiveDecoder::CachedSource{&layers[0], &sources}, begin, run);
-      return read_out(y.h, y.contexts, x, tokens, run);
-    }
-    return by_fixed(x, tokens, gather_rows(summary, sequence_of_rows(*tokens.segments)), begin,
-                    run);
+    const Tensor summary = summary_of(decoder_.memory_of(layers[0].rows()),
+                                      first_and_last_of_sequences(*tokens.segments, sources));
+    return decoder_(target_(tokens, run), tokens,
+                    nn::AttentiveDecoder::CachedSource{&layers[0], &sources}, summary, run);
   }
 
  private:
@@ -257,20 +220,11 @@ class RnnSeq2Seq final : public EncoderDecoder {
   // The same of the source of each sequence of `tokens`, in a cache.
   static Ends first_and_last_of_sequences(const Segments& tokens, const nn::CachedKeys& sources) {
     Ends ends;
-    int64_t source = 0;
-    for (int64_t i = 0; i < tokens.count(); ++i) {
-      while (sources.queries->end(source) <= tokens.begin(i)) ++source;
+    for (const int32_t source : nn::sources_of(tokens, *sources.queries)) {
       ends.first.push_back(sources.key_rows[sources.keys->begin(source)]);
       ends.last.push_back(sources.key_rows[sources.keys->end(source) - 1]);
     }
     return ends;
-  }
-  static std::vector<int32_t> sequence_of_rows(const Segments& tokens) {
-    std::vector<int32_t> sequences;
-    for (int64_t i = 0; i < tokens.count(); ++i) {
-      sequences.insert(sequences.end(), tokens.length(i), static_cast<int32_t>(i));
-    }
-    return sequences;
   }
 
   // What is left of each source: the state behind its last token, and on the way back that behind
@@ -283,39 +237,10 @@ class RnnSeq2Seq final : public EncoderDecoder {
                   1);
   }
 
-  int64_t state_columns() const { return (c_.cell == "lstm" ? 2 : 1) * c_.hidden_size; }
-  // The states that the decoder begins with: h = tanh(W summary + b), of LSTM c = V summary + a.
-  std::vector<CellState> begin_by(const Tensor& summary, const Run& run) const {
-    const Tensor all = bridge_(summary, run);
-    std::vector<CellState> begin;
-    for (int64_t i = 0; i < c_.decoder_layers; ++i) {
-      const int64_t at = i * state_columns(), w = c_.hidden_size;
-      CellState state{.h = activation(Activation::tanh, concat({slice(all, 1, at, w)}, 1))};
-      if (c_.cell == "lstm") state.c = cast(concat({slice(all, 1, at + w, w)}, 1), DType::f32);
-      begin.push_back(std::move(state));
-    }
-    return begin;
-  }
-
-  Tensor by_fixed(const Tensor& x, const TokenRows& tokens, const Tensor& context,
-                  std::span<const CellState> begin, const Run& run) const {
-    const Tensor h = (*fixed_)(concat({x, context}, 1), tokens, begin, run).h;
-    return read_out(h, context, x, tokens, run);
-  }
-
-  // The deep output of Bahdanau et al. 2015, appendix A.2.2, by tanh in place of maxout.
-  Tensor read_out(const Tensor& h, const Tensor& context, const Tensor& x, const TokenRows& tokens,
-                  const Run& run) const {
-    const Tensor y = readout_(concat({h, context, x}, 1), run, Activation::tanh);
-    return dropout(y, run.dropout(c_.dropout, "model.decoder.readout", tokens.rows));
-  }
-
   Config c_;
   nn::Embedding source_, target_;
   nn::RecurrentLayers encoder_;
-  std::optional<nn::AttentiveDecoder> attentive_;  // one of the two
-  std::optional<nn::RecurrentLayers> fixed_;
-  Linear bridge_, readout_;
+  nn::MemoryDecoder decoder_;
 };
 
 template std::unique_ptr<ModelConfig> new_config<RnnSeq2Seq>();

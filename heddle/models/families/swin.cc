@@ -235,7 +235,7 @@ class Swin final : public Backbone, public WithWindows {
   Swin(const Scope& s, const Config& c, const HubConfig& hub)
       : Swin(base_scope(s, "swin", hub), s, c, hub) {}
 
-  ImageSize grid(const ImageSize& image) const override { return grid_of(image, c_.stages() - 1); }
+  ImageSize grid_of(const ImageSize& image, size_t map) const override;
   const nn::GridPositions* grid_positions() const override {
     return positions_ ? &*positions_ : nullptr;
   }
@@ -249,7 +249,6 @@ class Swin final : public Backbone, public WithWindows {
 
  private:
   Swin(const Scope& base, const Scope& s, const Config& c, const HubConfig& hub);
-  ImageSize grid_of(const ImageSize& image, int64_t stage) const;
   Tensor embed(const ImageRows& images, std::vector<ImageSize>& grids, const Run& run) const;
 
   std::string embeddings_;  // the name
@@ -321,11 +320,11 @@ Swin::Swin(const Scope& base, const Scope& s, const Config& c, const HubConfig& 
 }
 
 // That of a stage.
-ImageSize Swin::grid_of(const ImageSize& image, int64_t stage) const {
+ImageSize Swin::grid_of(const ImageSize& image, size_t map) const {
   check(image.height > 0 && image.width > 0, ErrorKind::data,
         "an image of {} x {} pixels has nothing to be seen", image.height, image.width);
   std::vector<ImageSize> grids = {patches_of(c_, image)};
-  for (int64_t i = 0; i < stage; ++i) grids = merged_sizes(grids);
+  for (size_t i = 0; i < map; ++i) grids = merged_sizes(grids);
   return grids[0];
 }
 

@@ -35,7 +35,8 @@ struct Weight {
   }
 };
 
-// Which source each sequence of the tokens asks, by whose segment its first row lies in.
+}  // namespace
+
 std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_sources) {
   std::vector<int32_t> sources;
   int32_t source = 0;
@@ -47,6 +48,8 @@ std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_
   }
   return sources;
 }
+
+namespace {
 
 // The state before each token. begin: that of each sequence; undefined: zeros
 Tensor queries_of(const Tensor& h, const Tensor& begin, const Segments& tokens) {

@@ -79,4 +79,7 @@ class AttentiveDecoder {
   std::optional<RecurrentLayers> above_;
 };
 
+/// Which source each sequence of the tokens asks, by whose segment its first row lies in.
+std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_sources);
+
 }  // namespace heddle::nn

@@ -67,6 +67,7 @@ void ModelTask::begin_model() {
       log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));
     }
   }
+  take_weights();
   if (TrainedParts::is_wanted(config_)) {
     begun_from_ = checksum_of(parameters_);
     parts_.emplace(config_, parameters_, fresh);

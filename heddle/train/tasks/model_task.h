@@ -36,6 +36,8 @@ class ModelTask : public Task {
   /// Makes the model of config_.stack and takes the weights of the one that the run begins from;
   /// what that lacks (a new head) begins by the seed, which is said.
   void begin_model();
+  /// Weights from elsewhere, taken when those of the model that is begun from are in place.
+  virtual void take_weights() {}
   void set_keys(const std::string& training, const std::string& validation) {
     training_key_ = training + begun_from_;
     validation_key_ = validation;

@@ -1,8 +1,6 @@
 // Labelled images: augmented to train on, prepared as they will be used to be judged by; with a
 // teacher, images without labels too.
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
@@ -81,41 +79,6 @@ ImageData open_images(const TrainConfig& config, const RunPaths& paths, const st
   return {ImagePool(split.train, std::move(unlabelled)), split.val};
 }
 
-// Mean and deviation of each channel over all pixels, of 0 to 1, in fixed order.
-void measure(const ImagePool& images, ImageProcessor& processor) {
-  constexpr int64_t kParts = 64;
-  struct Sums {
-    std::array<double, 3> sum = {}, squares = {};
-    int64_t pixels = 0;
-  };
-  std::vector<Sums> parts(kParts);
-  parallel_for(kParts, [&](int64_t part) {
-    Sums& s = parts[part];
-    for (int64_t i = part; i < images.size(); i += kParts) {
-      const ImageView view = images.image(i);
-      const int64_t pixels = view.size.height * view.size.width;
-      s.pixels += pixels;
-      for (int64_t p = 0; p < pixels; ++p) {
-        for (int64_t c = 0; c < 3; ++c) {
-          const double level = view.pixels[p * view.channels + (view.channels == 3 ? c : 0)];
-          s.sum[c] += level, s.squares[c] += level * level;
-        }
-      }
-    }
-  });
-  Sums all;
-  for (const Sums& s : parts) {
-    all.pixels += s.pixels;
-    for (size_t c = 0; c < 3; ++c) all.sum[c] += s.sum[c], all.squares[c] += s.squares[c];
-  }
-  const auto n = static_cast<double>(all.pixels);
-  for (size_t c = 0; c < 3; ++c) {
-    const double mean = all.sum[c] / n;
-    processor.image_mean[c] = mean / 255;
-    processor.image_std[c] = std::max(1.0, std::sqrt(all.squares[c] / n - mean * mean)) / 255;
-  }
-}
-
 }  // namespace
 
 class ImageTask final : public PixelTask {
@@ -130,8 +93,7 @@ class ImageTask final : public PixelTask {
     if (paths.from.empty()) {
       set_edge(fields().image_edge > 0 ? fields().image_edge : edge_of_images());
       check_new_model(stack, processor_.size.height);
-      processor_.do_normalize = true;
-      measure(images_.train, processor_);
+      measure(images_.train.size(), [&](int64_t i) { return images_.train.image(i); });
       stack.set("image_size", processor_.size.height);
     } else {
       begin_at_size();
@@ -252,11 +214,6 @@ class ImageTask final : public PixelTask {
       check_patches(config_.stack.integer({"patch_size"}), target());
     }
     return open_images(config_, paths_, run_);
-  }
-  void set_edge(int64_t edge) {
-    processor_.do_resize = true, processor_.size = {edge, edge};
-    processor_.shortest_edge = processor_.longest_edge = 0;
-    processor_.do_center_crop = false;
   }
   // What goes on at another size becomes a model of that size: copy_weights() makes its positions.
   void begin_at_size() {

@@ -1,8 +1,13 @@
 // Processors of models that are begun from, and of those that are saved.
 #include "heddle/train/tasks/images/pixel_task.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "heddle/base/files/files.h"
-#include "heddle/models/image_model.h"
+#include "heddle/base/parallel.h"
+#include "heddle/models/captioner.h"
 #include "heddle/vision/image.h"
 
 namespace heddle::train {
@@ -20,9 +25,52 @@ PixelTask::PixelTask(const TrainConfig& config, const RunPaths& paths, const std
   processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
 }
 
+void PixelTask::set_size(ImageSize size) {
+  processor_.do_resize = true, processor_.size = size;
+  processor_.shortest_edge = processor_.longest_edge = 0;
+  processor_.do_center_crop = false;
+}
+
+void PixelTask::measure(int64_t images, const std::function<ImageView(int64_t)>& image) {
+  constexpr int64_t kParts = 64;
+  struct Sums {
+    std::array<double, 3> sum = {}, squares = {};
+    int64_t pixels = 0;
+  };
+  std::vector<Sums> parts(kParts);
+  parallel_for(kParts, [&](int64_t part) {
+    Sums& s = parts[part];
+    for (int64_t i = part; i < images; i += kParts) {
+      const ImageView view = image(i);
+      const int64_t pixels = view.size.height * view.size.width;
+      s.pixels += pixels;
+      for (int64_t p = 0; p < pixels; ++p) {
+        for (int64_t c = 0; c < 3; ++c) {
+          const double level = view.pixels[p * view.channels + (view.channels == 3 ? c : 0)];
+          s.sum[c] += level, s.squares[c] += level * level;
+        }
+      }
+    }
+  });
+  Sums all;
+  for (const Sums& s : parts) {
+    all.pixels += s.pixels;
+    for (size_t c = 0; c < 3; ++c) all.sum[c] += s.sum[c], all.squares[c] += s.squares[c];
+  }
+  processor_.do_normalize = true;
+  const auto n = static_cast<double>(all.pixels);
+  for (size_t c = 0; c < 3; ++c) {
+    const double mean = all.sum[c] / n;
+    processor_.image_mean[c] = mean / 255;
+    processor_.image_std[c] = std::max(1.0, std::sqrt(all.squares[c] / n - mean * mean)) / 255;
+  }
+}
+
 void PixelTask::begin_image_model() {
   begin_model();
-  check_channels(model().need<ImageModel>("train").facts().channels);
+  const auto* const captioner = model().as<Captioner>();
+  check_channels(
+      (captioner ? captioner->images() : model().need<ImageModel>("train").facts()).channels);
 }
 
 std::string PixelTask::preparation_key() const {

@@ -1,8 +1,10 @@
 // What the tasks over images have in common: how images are prepared, which a model's folder says.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "heddle/data/image_cache.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/vision/image_processor.h"
 
@@ -21,6 +23,13 @@ class PixelTask : public ModelTask {
   /// Where a run begins from a model, its classes, head and processor are those of its folder.
   PixelTask(const TrainConfig& config, const RunPaths& paths, const std::string& run);
 
+  /// Images are squeezed to a square.
+  void set_edge(int64_t edge) { set_size({edge, edge}); }
+  /// Images are squeezed to a size.
+  void set_size(ImageSize size);
+  /// What images are normalised by: mean and deviation of each channel over all pixels of so many,
+  /// of 0 to 1, in fixed order.
+  void measure(int64_t images, const std::function<ImageView(int64_t)>& image);
   /// begin_model() of one that reads images. Errors: its, and those of check_channels().
   void begin_image_model();
   /// What keys of images end in: differs where the processor does.

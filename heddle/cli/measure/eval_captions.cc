@@ -1,0 +1,204 @@
+// heddle eval of captioners: captions of held-out images, judged by what the images show.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
+#include "heddle/cli/measure/eval.h"
+#include "heddle/data/captioning/sources.h"
+#include "heddle/data/image_cache.h"
+#include "heddle/train/metrics/caption_scores.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int64_t kAtOnce = 128;
+
+struct NamedSource {
+  std::string name;
+  CaptionSource source;
+};
+
+// The sets that are judged: the test, or what validation takes where there is none; and what
+// training lacks. Of a set that holds nothing out all of it.
+std::vector<NamedSource> sets_of(const std::string& path) {
+  CaptionSources found = find_captions(path);
+  std::vector<NamedSource> sets;
+  if (found.test) {
+    sets.push_back({"test", std::move(*found.test)});
+  } else if (found.val) {
+    sets.push_back({"val", std::move(*found.val)});
+  }
+  if (found.unseen) sets.push_back({"unseen", std::move(*found.unseen)});
+  if (!sets.empty()) return sets;
+  log_info("eval: {} has no images that are held out; all of them are judged", path);
+  sets.push_back({"train", std::move(found.train.value())});
+  return sets;
+}
+
+struct SetReport {
+  std::string name;
+  int64_t images = 0, left_out = 0;
+  int64_t judged = 0;  ///< images whose scene is known
+  train::LossSums loss = {};
+  train::CaptionScores scores = {};
+
+  double perplexity() const { return std::exp(loss.nll / static_cast<double>(loss.predicted)); }
+};
+
+class CaptionJudge {
+ public:
+  CaptionJudge(const CaptionReader& reader, const TranslateOptions& options, const NamedSource& set)
+      : reader_(reader), options_(options), source_(set.source), report_{.name = set.name} {}
+
+  SetReport run() {
+    Progress progress("eval");
+    const auto count = std::ssize(source_.images.entries);
+    for (int64_t begin = 0; begin < count; begin += kAtOnce) {
+      judge(begin, std::min(kAtOnce, count - begin));
+      if (!progress.is_due()) continue;
+      progress.update(
+          static_cast<double>(begin) / static_cast<double>(count),
+          fmt::format("{}: {} of {}", report_.name, format_count(begin), counted(count, "image")));
+    }
+    left_out_.report(count);
+    report_.left_out = left_out_.count();
+    return std::move(report_);
+  }
+
+ private:
+  void judge(int64_t first, int64_t count) {
+    std::vector<Image> all(static_cast<size_t>(count)), fitted;
+    const std::vector<size_t> read = left_out_.read(count, [&](size_t i) {
+      const size_t entry = static_cast<size_t>(first) + i;
+      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
+      all[i] = reader_.processor.fit(
+          ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb());
+    });
+    if (read.empty()) return;
+    std::vector<size_t> entries;
+    for (const size_t i : read) {
+      fitted.push_back(std::move(all[i]));
+      entries.push_back(static_cast<size_t>(first) + i);
+    }
+    judge(entries, encode_images(reader_.model(), reader_.processor, fitted, options_.precision));
+  }
+
+  void judge(std::span<const size_t> entries, const EncodedImages& images) {
+    report_.images += std::ssize(entries);
+    std::vector<std::vector<std::vector<int32_t>>> ids;
+    EncodedImages known;  // images that say what they show
+    train::CaptionExam exam;
+    for (size_t k = 0; k < entries.size(); ++k) {
+      auto& of_image = ids.emplace_back();
+      for (const std::string& caption : source_.captions[entries[k]]) {
+        of_image.push_back(reader_.loaded.target().encode(caption));
+      }
+      const std::string& scene = source_.scenes[entries[k]];
+      if (scene.empty()) continue;
+      const std::string where = source_.images.path(entries[k]);
+      exam.scenes.push_back(caption_scene_of(Json::parse(scene, where), where));
+      exam.references.push_back(source_.captions[entries[k]]);
+      known.memories.push_back(images.memories[k]);
+      known.grids.push_back(images.grids[k]);
+    }
+    report_.loss += train::caption_loss(reader_.model(), images, ids, options_.precision);
+    report_.judged += std::ssize(exam.scenes);
+    if (exam.scenes.empty()) return;
+    report_.scores +=
+        train::score_captions(reader_.model(), reader_.loaded.target(), known, exam, options_);
+  }
+
+  const CaptionReader& reader_;
+  const TranslateOptions& options_;
+  const CaptionSource& source_;
+  SetReport report_;
+  LeftOutImages left_out_{"eval"};
+};
+
+Json counts_json(const train::CaptionCounts& counts) {
+  return Json::object({{"captions", counts.captions},
+                       {"grammatical", counts.grammatical_share()},
+                       {"true", counts.true_share()}});
+}
+
+Json as_json(const SetReport& r) {
+  Json json = Json::object({{"images", r.images},
+                            {"left_out", r.left_out},
+                            {"ppl", finite_or_null(r.perplexity())},
+                            {"tokens", r.loss.predicted}});
+  if (r.judged == 0) return json;
+  json["judged"] = r.judged;
+  json["written"] = counts_json(r.scores.all);
+  json["asked"] = counts_json(r.scores.asked());
+  for (size_t k = 0; k < kCaptionKinds; ++k) {
+    json["kinds"][caption_kind_name(static_cast<CaptionKind>(k))] = counts_json(r.scores.kinds[k]);
+  }
+  json["held_out"] = counts_json(r.scores.held_out);
+  const train::PointingSums& p = r.scores.pointing;
+  if (p.words == 0) return json;
+  json["attention"] = Json::object(
+      {{"words", p.words}, {"mass_ratio", p.mass_ratio()}, {"peak_inside", p.peak_share()}});
+  return json;
+}
+
+std::string counts_text(const train::CaptionCounts& c, const char* name) {
+  return fmt::format("\n  {:<28} {:>6.2f} % grammatical, {:>6.2f} % true of {}", name,
+                     100 * c.grammatical_share(), 100 * c.true_share(),
+                     counted(c.captions, "caption"));
+}
+
+std::string as_text(const SetReport& r) {
+  std::string text =
+      fmt::format("{}: {}, perplexity {:.3f} per token ({})", r.name, counted(r.images, "image"),
+                  r.perplexity(), counted(r.loss.predicted, "token"));
+  if (r.judged == 0) {
+    return text + "\n  no image says what it shows (\"objects\"), so truth is not judged";
+  }
+  text += counts_text(r.scores.all, "as they are written");
+  text += counts_text(r.scores.asked(), "asked for by kind");
+  for (size_t k = 0; k < kCaptionKinds; ++k) {
+    const std::string name = fmt::format("  {}", caption_kind_name(static_cast<CaptionKind>(k)));
+    text += counts_text(r.scores.kinds[k], name.c_str());
+  }
+  if (r.scores.held_out.captions > 0) {
+    text += counts_text(r.scores.held_out, "of held-out combinations");
+  }
+  const train::PointingSums& p = r.scores.pointing;
+  if (p.words == 0) return text;
+  return text + fmt::format(
+                    "\n  attention at {}: {:.2f} times even weights in the objects named, heaviest "
+                    "cell inside {:.2f} %",
+                    counted(p.words, "word"), p.mass_ratio(), 100 * p.peak_share());
+}
+
+}  // namespace
+
+void eval_captions(const EvalFlags& flags) {
+  check(flags.page.empty(), ErrorKind::usage,
+        "--page: heddle caption --page shows captions over images; eval has no page of them");
+  const Precision precision = apply_translate_flags(flags);
+  const CaptionReader reader = load_captioner(flags.model);
+  TranslateOptions options = caption_options(reader.loaded, flags.search);
+  if (flags.min_length) options.search.min_new_tokens = flags.min_length;
+  if (flags.max_length.value_or(0) > 0) options.longest_without_end = *flags.max_length;
+  options.precision = precision;
+  options.scores = false;
+  Json json = Json::object({{"sets", Json::object()}});
+  for (const NamedSource& set : sets_of(flags.data)) {
+    const SetReport report = CaptionJudge(reader, options, set).run();
+    if (!flags.json) {
+      fmt::print("{}\n", as_text(report));
+    } else {
+      json["sets"][report.name] = as_json(report);
+    }
+  }
+  if (!flags.json) return;
+  json["beam"] = options.search.beam.value_or(1);
+  json["precision"] = precision_name(precision);
+  fmt::print("{}\n", json.dump());
+}
+
+}  // namespace heddle::cli

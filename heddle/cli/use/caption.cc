@@ -1,0 +1,161 @@
+// heddle caption: a sentence of each image, and where each word looked.
+#include "heddle/infer/decoding/caption.h"
+
+#include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
+#include "heddle/inspect/pages/caption_page.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags : TranslateFlags {
+  std::string page;
+  std::vector<std::string> images;
+  bool json = false, maps = false, sample = false;
+  LineFlags lines;
+};
+
+TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precision precision) {
+  TranslateOptions o = caption_options(model, flags.search);
+  if (flags.min_length) o.search.min_new_tokens = flags.min_length;
+  if (flags.max_length.value_or(0) > 0) o.longest_without_end = *flags.max_length;
+  o.search.n_best = flags.n_best;
+  o.precision = precision;
+  take_sampling(o.search, flags.search, flags.sample);
+  o.scores = flags.json || flags.n_best > 1 || !flags.page.empty();
+  return o;
+}
+
+// The captions of an image, best first.
+using Captions = std::vector<inspect::ShownCaption>;
+
+Json as_json(const inspect::ShownCaption& caption) {
+  Json json = Json::object({{"text", caption.text}, {"score", caption.score}});
+  if (caption.words.empty()) return json;
+  json["words"] = inspect::json_list(caption.words, [](const SeenWord& word) {
+    return Json::object({{"text", word.text}, {"weights", Json(word.weights)}});
+  });
+  return json;
+}
+
+void print_captions(const std::string& path, const Captions& captions, ImageSize grid,
+                    const Flags& flags) {
+  if (!flags.json) {
+    for (const inspect::ShownCaption& caption : captions) {
+      const std::string score =
+          captions.size() > 1 ? fmt::format("{:.6f}\t", caption.score) : std::string();
+      print_result(fmt::format("{}\t{}{}", path, score, caption.text));
+    }
+    return;
+  }
+  Json line = Json::object({{"image", path}});
+  const Json best = as_json(captions[0]);
+  for (const auto& [key, value] : best.as_object()) line[key] = value;
+  if (flags.maps) line["grid"] = Json::Array{grid.height, grid.width};
+  if (captions.size() > 1) line["n_best"] = inspect::json_list(captions, as_json);
+  print_result(line.dump());
+}
+
+class Captioning {
+ public:
+  Captioning(const Flags& flags, const Precision& precision)
+      : flags_(flags),
+        reader_(load_captioner(flags.model)),
+        options_(options_of(flags, reader_.loaded, precision)),
+        page_(flags.model) {
+    check(!flags.maps || reader_.model().facts().cross_attention_layers > 0, ErrorKind::data,
+          "{}: it sees the mean of an image (attention_scoring none), so words have no maps; leave "
+          "out --maps",
+          flags.model);
+  }
+
+  void answer(std::span<const Image> images, std::span<const std::string> paths) {
+    std::vector<Image> fitted;
+    for (const Image& image : images) fitted.push_back(reader_.processor.fit(image));
+    const EncodedImages encoded =
+        encode_images(reader_.model(), reader_.processor, fitted, options_.precision);
+    const std::vector<Captions> all = captions_of(encoded);
+    for (size_t i = 0; i < paths.size(); ++i) {
+      print_captions(paths[i], all[i], encoded.grids[i], flags_);
+      if (!flags_.page.empty()) page_.add(paths[i], images[i], encoded.grids[i], all[i]);
+    }
+  }
+  const inspect::CaptionPage& page() const { return page_; }
+
+ private:
+  std::vector<Captions> captions_of(const EncodedImages& encoded) {
+    const Tokenizer& tokenizer = reader_.loaded.target();
+    const std::vector<Translation> found =
+        caption_images(reader_.model(), tokenizer, encoded.memories, options_);
+    options_.search.first_line += std::ssize(found);  // draws differ from image to image
+    std::vector<Captions> all(found.size());
+    std::vector<Tensor> memories;
+    std::vector<std::vector<int32_t>> ids;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const auto add = [&](const Translation& t) {
+        all[i].push_back({t.text, t.score, {}});
+        memories.push_back(encoded.memories[i]);
+        ids.push_back(t.ids);
+      };
+      add(found[i]);
+      for (const Translation& other : found[i].others) add(other);
+    }
+    if (!flags_.maps && flags_.page.empty()) return all;
+    auto words = seen_words(reader_.model(), tokenizer, memories, ids, options_.precision);
+    size_t at = 0;
+    for (Captions& captions : all) {
+      for (inspect::ShownCaption& caption : captions) caption.words = std::move(words[at++]);
+    }
+    return all;
+  }
+
+  const Flags& flags_;
+  CaptionReader reader_;
+  TranslateOptions options_;
+  inspect::CaptionPage page_;
+};
+
+void run(const Flags& flags) {
+  check(flags.n_best >= 1 && flags.n_best <= 1024, ErrorKind::usage,
+        "--n-best is {}; it must be from 1 to 1024", flags.n_best);
+  check(!flags.maps || flags.json, ErrorKind::usage,
+        "--maps are numbers of the JSON lines; give --json too, or --page for a page of them");
+  flags.search.check_draws();
+  const Precision precision = apply_translate_flags(flags);
+  const bool has_page = wants_page(flags.page);
+  Captioning captioning(flags, precision);
+  for_read_images({"caption", flags.images, flags.lines.skip_bad, flags.json},
+                  [&](std::span<const Image> images, std::span<const std::string> paths) {
+                    captioning.answer(images, paths);
+                  });
+  if (!has_page) return;
+  write_page("caption", counted(captioning.page().images(), "image"), flags.page,
+             captioning.page().page());
+}
+
+}  // namespace
+
+void add_caption(Subcommand& app) {
+  auto [command, flags] = app.add_command<Flags>(
+      "caption", "Captions of images: a sentence each, and where each word looked", run);
+  command.add_option("model", flags.model, "a model directory, or a run").required();
+  command.add_option("image", flags.images, "JPEG or PNG files").required();
+  add_target_flags(command, flags, "caption", " [as the model says, or 48]");
+  command.add_setting("--n-best", flags.n_best,
+                      "captions of each image, best first, as lines IMAGE, score, caption; widens "
+                      "the beam to as many; with --sample, so many draws");
+  add_sampling_flags(command, flags.search, flags.sample);
+  command.add_flag("--json", flags.json,
+                   "a line of JSON an image, with text and score (log p over the length penalty)");
+  command.add_flag("--maps", flags.maps,
+                   "with --json: of each word the weights of the cells of the image's grid (rows, "
+                   "columns), line by line");
+  add_page_flag(command, flags.page, "also write a page of where each word looked", "-o,--page");
+  add_skip_flag(command, flags.lines, true, AnswersOf::images);
+  add_compute_flags(command, flags.compute);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,192 @@
+// Beginnings of captions of each kind, and cells against boxes.
+#include "heddle/train/metrics/caption_scores.h"
+
+#include <algorithm>
+
+#include "heddle/ops/shape.h"
+
+namespace heddle::train {
+namespace {
+
+// The parts of a cell's sides that lie in a box, and whether its middle does. All are shares of the
+// image.
+struct Cell {
+  double x0, y0, x1, y1;
+
+  Cell(int64_t number, ImageSize grid) {
+    const auto columns = static_cast<double>(grid.width), rows = static_cast<double>(grid.height);
+    x0 = static_cast<double>(number % grid.width) / columns, x1 = x0 + 1 / columns;
+    y0 = static_cast<double>(number / grid.width) / rows, y1 = y0 + 1 / rows;
+  }
+  double share_in(const Box& box) const {
+    const double w = std::min(x1, box.x1) - std::max(x0, box.x0);
+    const double h = std::min(y1, box.y1) - std::max(y0, box.y0);
+    return std::max(0.0, w) * std::max(0.0, h) / ((x1 - x0) * (y1 - y0));
+  }
+  bool has_middle_in(const Box& box) const {
+    const double x = (x0 + x1) / 2, y = (y0 + y1) / 2;
+    return x >= box.x0 && x <= box.x1 && y >= box.y0 && y <= box.y1;
+  }
+};
+
+// Of a word that names these objects, whose boxes do not overlap.
+PointingSums pointing_of(const SeenWord& word, std::span<const size_t> named,
+                         const CaptionScene& scene, ImageSize grid) {
+  PointingSums sums{.words = 1};
+  const auto peak = std::ranges::max_element(word.weights) - word.weights.begin();
+  bool is_inside = false;
+  for (const size_t object : named) {
+    const Box box = resized(scene.objects[object].box, scene.size, {1, 1});
+    sums.area += box.area();
+    is_inside = is_inside || Cell(peak, grid).has_middle_in(box);
+    for (int64_t c = 0; c < std::ssize(word.weights); ++c) {
+      sums.mass +=
+          static_cast<double>(word.weights[static_cast<size_t>(c)]) * Cell(c, grid).share_in(box);
+    }
+  }
+  sums.peaks_inside = is_inside ? 1 : 0;
+  return sums;
+}
+
+// What makes the model begin a caption of a kind.
+struct Beginning {
+  std::vector<int32_t> prefix = {}, suppressed = {};
+};
+
+Beginning beginning_of(CaptionKind kind, const Tokenizer& tokenizer) {
+  if (kind == CaptionKind::existence) return {.prefix = tokenizer.encode("there is")};
+  if (kind == CaptionKind::count) return {.prefix = tokenizer.encode("there are")};
+  return {.suppressed = {tokenizer.encode("there").at(0)}};
+}
+
+class Examiner {
+ public:
+  Examiner(const Captioner& model, const Tokenizer& tokenizer, const EncodedImages& images,
+           const CaptionExam& exam)
+      : model_(model), tokenizer_(tokenizer), images_(images), exam_(exam) {}
+
+  // Of the captions of some images.
+  CaptionCounts ask(std::span<const size_t> chosen, const TranslateOptions& options,
+                    CaptionScores& sums) const {
+    CaptionCounts counts;
+    std::vector<Tensor> memories;
+    for (const size_t i : chosen) memories.push_back(images_.memories[i]);
+    const std::vector<Translation> captions = caption_images(model_, tokenizer_, memories, options);
+    std::vector<std::vector<int32_t>> ids;
+    for (const Translation& caption : captions) ids.push_back(caption.ids);
+    const auto words = seen_words(model_, tokenizer_, memories, ids, options.precision);
+    for (size_t k = 0; k < chosen.size(); ++k) {
+      const size_t i = chosen[k];
+      const JudgedCaption judged =
+          judge_seen_caption(captions[k].text, exam_.scenes[i], words[k], images_.grids[i]);
+      const CaptionCounts one{1, judged.is_grammatical ? 1 : 0, judged.is_true ? 1 : 0};
+      counts += one;
+      if (judged.mentions_held_out) sums.held_out += one;
+      sums.pointing += judged.pointing;
+    }
+    return counts;
+  }
+
+  std::vector<size_t> images_with(CaptionKind kind) const {
+    std::vector<size_t> chosen;
+    for (size_t i = 0; i < exam_.references.size(); ++i) {
+      const bool has = std::ranges::any_of(exam_.references[i], [&](const std::string& text) {
+        const std::optional<Caption> caption = parse_caption(text);
+        return caption && caption->kind == kind;
+      });
+      if (has) chosen.push_back(i);
+    }
+    return chosen;
+  }
+
+ private:
+  const Captioner& model_;
+  const Tokenizer& tokenizer_;
+  const EncodedImages& images_;
+  const CaptionExam& exam_;
+};
+
+}  // namespace
+
+CaptionCounts CaptionScores::asked() const {
+  CaptionCounts sum;
+  for (const CaptionCounts& kind : kinds) sum += kind;
+  return sum;
+}
+
+void CaptionScores::operator+=(const CaptionScores& o) {
+  all += o.all, held_out += o.held_out, pointing += o.pointing;
+  for (size_t k = 0; k < kCaptionKinds; ++k) kinds[k] += o.kinds[k];
+}
+
+JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,
+                                 std::span<const SeenWord> words, ImageSize grid) {
+  JudgedCaption judged;
+  const std::optional<Caption> caption = parse_caption(text);
+  if (!caption) return judged;
+  const CaptionTruth truth = judge_caption(*caption, scene);
+  judged.is_grammatical = true;
+  judged.is_true = truth.is_true;
+  judged.mentions_held_out = mentions_held_out(*caption);
+  if (!truth.is_true || words.size() != caption->words.size()) return judged;
+  for (size_t w = 0; w < words.size(); ++w) {
+    const WordRole role = caption->words[w].role;
+    const bool is_of_object = role == WordRole::color || role == WordRole::noun;
+    if (!is_of_object || truth.named[w].empty()) continue;
+    judged.pointing += pointing_of(words[w], truth.named[w], scene, grid);
+  }
+  return judged;
+}
+
+CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
+                             const EncodedImages& images, const CaptionExam& exam,
+                             const TranslateOptions& options) {
+  const Examiner examiner(model, tokenizer, images, exam);
+  CaptionScores scores;
+  std::vector<size_t> every(exam.scenes.size());
+  for (size_t i = 0; i < every.size(); ++i) every[i] = i;
+  scores.all = examiner.ask(every, options, scores);
+  for (size_t k = 0; k < kCaptionKinds; ++k) {
+    const auto kind = static_cast<CaptionKind>(k);
+    const Beginning beginning = beginning_of(kind, tokenizer);
+    TranslateOptions asked = options;
+    if (!beginning.prefix.empty()) asked.prefixes = {beginning.prefix};
+    asked.search.suppressed.insert(asked.search.suppressed.end(), beginning.suppressed.begin(),
+                                   beginning.suppressed.end());
+    scores.kinds[k] = examiner.ask(examiner.images_with(kind), asked, scores);
+  }
+  return scores;
+}
+
+LossSums caption_loss(const Captioner& model, const EncodedImages& images,
+                      std::span<const std::vector<std::vector<int32_t>>> captions,
+                      const Precision& precision) {
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision);
+  LossSums sums;
+  for (size_t i = 0; i < captions.size(); ++i) {
+    if (captions[i].empty()) continue;
+    std::vector<int32_t> in, out;
+    std::vector<int64_t> lengths, cells;
+    std::vector<Tensor> memories;
+    for (const std::vector<int32_t>& ids : captions[i]) {
+      in.push_back(static_cast<int32_t>(model.facts().decoder_start_token_id));
+      in.insert(in.end(), ids.begin(), ids.end());
+      out.insert(out.end(), ids.begin(), ids.end());
+      out.push_back(static_cast<int32_t>(model.facts().eos_token_id));
+      lengths.push_back(std::ssize(ids) + 1);
+      memories.push_back(images.memories[i]);
+      cells.push_back(images.memories[i].size(0));
+    }
+    const Segments targets = Segments::from_lengths(lengths),
+                   sources = Segments::from_lengths(cells);
+    const Tensor h =
+        model.decode({.ids = in, .segments = &targets}, concat(memories, 0), sources, run);
+    const CrossEntropy ce = model.output().loss(h, out, {}, run);
+    sums += {ce.total, ce.nll, ce.predicted, 1};
+  }
+  return sums;
+}
+
+}  // namespace heddle::train

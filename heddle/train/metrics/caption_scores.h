@@ -1,0 +1,87 @@
+// How good captions of images are whose scenes are known: grammar, truth, and where words looked.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "corpora/captions/caption_scene.h"
+#include "heddle/infer/decoding/caption.h"
+#include "heddle/train/scores.h"
+
+namespace heddle::train {
+
+/// Captions that were judged. Source: Xie et al. 2020, "Going beneath the surface: evaluating image
+/// captioning for grammaticality, truthfulness and diversity" (arXiv 1912.08960).
+struct CaptionCounts {
+  int64_t captions = 0, grammatical = 0, are_true = 0;
+
+  void operator+=(const CaptionCounts& o) {
+    captions += o.captions, grammatical += o.grammatical, are_true += o.are_true;
+  }
+  /// Shares of all captions; 0 of none.
+  double grammatical_share() const { return share(grammatical); }
+  double true_share() const { return share(are_true); }
+
+ private:
+  double share(int64_t n) const {
+    return captions == 0 ? 0 : static_cast<double>(n) / static_cast<double>(captions);
+  }
+};
+
+/// Where words looked that name objects: colours and nouns of true captions.
+/// Source: Liu et al. 2017, "Attention correctness in neural image captioning" (arXiv 1605.09553).
+struct PointingSums {
+  int64_t words = 0, peaks_inside = 0;
+  double mass = 0, area = 0;  ///< of weights inside the objects' boxes; of these in their image
+
+  void operator+=(const PointingSums& o) {
+    words += o.words, peaks_inside += o.peaks_inside, mass += o.mass, area += o.area;
+  }
+  /// The weight inside over what even weights would have there; 0 without words.
+  double mass_ratio() const { return area > 0 ? mass / area : 0; }
+  /// Share of words whose heaviest cell has its middle in a box.
+  double peak_share() const {
+    return words == 0 ? 0 : static_cast<double>(peaks_inside) / static_cast<double>(words);
+  }
+};
+
+struct CaptionScores {
+  CaptionCounts all;                               ///< as the model writes them
+  std::array<CaptionCounts, kCaptionKinds> kinds;  ///< asked for by kind, where one could be true
+  CaptionCounts held_out;  ///< of all of these: that mention what is held out
+  PointingSums pointing;   ///< of all of these
+
+  /// Those that were asked for.
+  CaptionCounts asked() const;
+  void operator+=(const CaptionScores& o);
+};
+
+/// Judges a caption of a scene. words, grid: see SeenWord; empty: no attention to judge
+struct JudgedCaption {
+  bool is_grammatical = false, is_true = false, mentions_held_out = false;
+  PointingSums pointing = {};
+};
+JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,
+                                 std::span<const SeenWord> words, ImageSize grid);
+
+/// Images of which captions are asked.
+struct CaptionExam {
+  std::vector<CaptionScene> scenes = {};
+  /// Of each image captions that are known to be true: of no other kind one is asked.
+  std::vector<std::vector<std::string>> references = {};
+};
+/// Asks for a caption of each image as the model would write it, and for one of each kind, by what
+/// such a caption begins with; judges them all.
+CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
+                             const EncodedImages& images, const CaptionExam& exam,
+                             const TranslateOptions& options);
+
+/// The loss of captions that are given, of all images: nats, ends included.
+/// captions: [images][captions of each] ids without the end
+LossSums caption_loss(const Captioner& model, const EncodedImages& images,
+                      std::span<const std::vector<std::vector<int32_t>>> captions,
+                      const Precision& precision);
+
+}  // namespace heddle::train

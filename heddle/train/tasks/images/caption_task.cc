@@ -1,0 +1,450 @@
+// Captions of images: what a decoder says of what it looks at, and, where scenes are known, whether
+// that is true.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
+#include "heddle/base/progress.h"
+#include "heddle/data/captions.h"
+#include "heddle/infer/decoding/caption.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/recurrent/attentive_recurrence.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/training/tokenizer_trainer.h"
+#include "heddle/train/metrics/caption_scores.h"
+#include "heddle/train/tasks/images/pixel_task.h"
+
+namespace heddle::train {
+namespace {
+
+struct CaptionFields : TaskFields {
+  int64_t image_edge = 0, batch_size = 64, captions_of_image = 1, cache_edge = 0;
+  int64_t min_word_count = 1, judged_images = 500;
+  double label_smoothing = 0, attention_regularisation = 1, val_share = 0.1;
+  std::string backbone, tokenizer, tokenizer_type = "word";
+
+  void suit(TrainConfig& config) override {
+    config.optimizer = "adamw";
+    config.schedule = "cosine";
+    config.learning_rate = 1e-3;
+    config.min_learning_rate = 1e-5;
+    config.warmup_updates = 500;
+    config.adam_beta2 = 0.98;
+    config.adam_epsilon = 1e-8;
+    config.weight_decay = 0.01;
+    config.clip_norm = 5;
+  }
+  void check_data(const TrainConfig& config, const RunPaths& paths) const override {
+    check(!paths.data.empty(), ErrorKind::usage,
+          "train needs `data`, images with captions, for task {}", config.task);
+    for (const std::string& path : {paths.data, paths.val_data}) {
+      check(path.empty() || path_exists(path), ErrorKind::data,
+            "{}: there is no such file or folder; images with captions are needed", path);
+    }
+    check(backbone.empty() || paths.from.empty(), ErrorKind::usage,
+          "train: `from` {} is a captioner with a backbone of its own, and `backbone` {} another; "
+          "give one of them",
+          paths.from, backbone);
+    if (!backbone.empty()) static_cast<void>(find_model_dir(backbone));
+    if (paths.from.empty()) config.stack.config().check("config");  // before any image is read
+  }
+  template <class V>
+  void fields(V& v) {
+    v("backbone", backbone,
+      "a model that reads images, whose config and weights the backbone begins with and whose "
+      "folder says how images are prepared; `freeze` backbone leaves it as it is");
+    v("image_edge", image_edge,
+      "height and width that images are squeezed to; 0: those of the model that is begun from, "
+      "else those of the images",
+      between(0, 65535));
+    v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
+    v("captions_of_image", captions_of_image,
+      "captions that a batch has of each of its images, drawn anew each epoch; 0: all",
+      at_least(0));
+    v("label_smoothing", label_smoothing, "share of probability given to all tokens",
+      from_below(0, 1));
+    v("attention_regularisation", attention_regularisation,
+      "times the mean over the cells of (1 - the weights that a caption's words give a cell)^2: "
+      "each is to be looked at",
+      at_least(0));
+    v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is made of the captions");
+    v("tokenizer_type", tokenizer_type,
+      "of the one that is made: word has a token for each word between spaces, the others have "
+      "vocab_size tokens",
+      one_of({"word", "bpe", "unigram"}));
+    v("min_word_count", min_word_count, "how often a word must come to be a token of type word",
+      at_least(1));
+    v("val_share", val_share,
+      "share of the images that is held out, chosen by the seed, where none are", between(0, 1));
+    v("judged_images", judged_images,
+      "held-out images whose captions a validation judges by their scenes, at most; 0: none",
+      at_least(0));
+    v("cache_edge", cache_edge,
+      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
+  }
+};
+
+CaptionSplit open_captions(const TrainConfig& config, const RunPaths& paths,
+                           const std::string& run) {
+  const auto& own = config.task_config.as<CaptionFields>();
+  return open_caption_split({.path = paths.data,
+                             .val_path = paths.val_data,
+                             .val_share = own.val_share,
+                             .seed = static_cast<uint64_t>(config.seed),
+                             .cache_dir = join_path(run, "cache"),
+                             .cache_edge = own.cache_edge},
+                            [](std::string_view text) { log_info("{}", text); });
+}
+
+// The words that come often enough, the most frequent first.
+std::vector<std::string> words_of(const CaptionSet& set, int64_t least) {
+  std::map<std::string, int64_t> counts;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    for (const std::string& caption : set.captions(i)) {
+      for (const std::string_view word : split_at_spaces(caption)) ++counts[std::string(word)];
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [word, count] : counts) {
+    if (count >= least) words.push_back(word);
+  }
+  std::ranges::stable_sort(words, std::greater(),
+                           [&](const std::string& word) { return counts.at(word); });
+  return words;
+}
+
+Tokenizer make_tokenizer(const TrainConfig& config, const CaptionSet& set) {
+  const auto& own = config.task_config.as<CaptionFields>();
+  if (own.tokenizer_type == "word") {
+    const std::vector<std::string> words = words_of(set, own.min_word_count);
+    check(!words.empty(), ErrorKind::data, "no word of the captions comes {} times",
+          own.min_word_count);
+    return word_list_tokenizer(words);
+  }
+  std::vector<std::string> captions;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    captions.insert(captions.end(), set.captions(i).begin(), set.captions(i).end());
+  }
+  return train_tokenizer(captions,
+                         {.type = tokenizer_type(own.tokenizer_type),
+                          .vocab_size = config.stack.integer({"vocab_size"}),
+                          .seed = static_cast<uint64_t>(config.seed)},
+                         [](const std::string& message) { log_info("{}", message); });
+}
+
+// That of the model that the run begins from, or the one in RUN/tokenizer.model, put there first if
+// there is none.
+Tokenizer open_tokenizer(const TrainConfig& config, const RunPaths& paths, const std::string& run,
+                         const CaptionSet& set) {
+  if (!paths.from.empty()) return *std::move(load_captioner(paths.from).loaded.tokenizer);
+  const std::string path = join_path(run, kTokenizerName);
+  if (!path_exists(path)) {
+    const std::string& given = config.task_config.as<CaptionFields>().tokenizer;
+    (given.empty() ? make_tokenizer(config, set) : Tokenizer::load(given)).save(path);
+  }
+  return Tokenizer::load(path);
+}
+
+// Captions of the images of a batch, end to end.
+struct CaptionBatch {
+  std::vector<int32_t> target_in, target_out;
+  std::vector<int64_t> lengths;
+  std::vector<int32_t> images;  // of each caption: its image in the batch
+  RowIds rows = {};
+
+  // sample: of its randomness
+  void add(int64_t image, std::span<const int32_t> ids, const EncoderDecoderFacts& facts,
+           uint32_t sample) {
+    target_in.push_back(static_cast<int32_t>(facts.decoder_start_token_id));
+    target_in.insert(target_in.end(), ids.begin(), ids.end());
+    target_out.insert(target_out.end(), ids.begin(), ids.end());
+    target_out.push_back(static_cast<int32_t>(facts.eos_token_id));
+    lengths.push_back(std::ssize(ids) + 1);
+    images.push_back(static_cast<int32_t>(image));
+    for (uint32_t position = 0; position <= ids.size(); ++position) {
+      rows.sample.push_back(sample), rows.position.push_back(position);
+    }
+  }
+};
+
+}  // namespace
+
+class CaptionTask final : public PixelTask {
+ public:
+  using Fields = CaptionFields;
+  static constexpr TaskFacts kFacts = {Head::caption, "loss,true", 15'000, "images"};
+
+  CaptionTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : PixelTask(config, paths, run),
+        images_(open_captions(config, paths, run)),
+        tokenizer_(open_tokenizer(config, paths, run, images_.train)) {
+    StackConfig& stack = config_.stack;
+    if (!fields().backbone.empty()) begin_backbone();
+    if (fields().image_edge > 0) set_edge(fields().image_edge);
+    if (paths.from.empty()) {
+      if (!backbone_) {
+        if (fields().image_edge == 0) fit_images();
+        measure(images_.train.size(), [&](int64_t i) { return images_.train.image(i); });
+      }
+      const int64_t side =
+          processor_.do_center_crop ? processor_.crop_size.height : processor_.size.height;
+      if (side > 0) stack.set("image_size", side);
+      stack.set("vocab_size", tokenizer_.vocab_size());
+    }
+    stack.hub().head = Head::caption;
+    begin_image_model();
+    encode_all(images_.train, train_ids_);
+    encode_all(images_.val, val_ids_);
+    find_judged();
+    const std::string as = preparation_key() + " " + tokenizer_.fingerprint();
+    set_keys(images_.train.key() + as, images_.val.key() + as);
+    log_info("{} to train on, {} held out, {} in the vocabulary",
+             counted(images_.train.size(), "image"), format_count(images_.val.size()),
+             counted(tokenizer_.vocab_size(), "token"));
+    shuffle(images_.train.size(), fields().batch_size);
+  }
+
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
+    CaptionBatch captions;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const auto& all = train_ids_[static_cast<size_t>(samples[i])];
+      for (const size_t c : drawn(epoch, samples[i])) {
+        captions.add(static_cast<int64_t>(i), all[c], captioner().facts(),
+                     row_sample(samples[i], c));
+      }
+    }
+    return loss_of(images_.train, samples, captions, run, true);
+  }
+
+  ValidationScore validate(const nn::Run& run) override {
+    LossSums sums;
+    for (int64_t begin = 0; begin < images_.val.size(); begin += kAtOnce) {
+      std::vector<int64_t> samples;
+      CaptionBatch captions;
+      for (int64_t i = begin; i < std::min(begin + kAtOnce, images_.val.size()); ++i) {
+        for (const std::vector<int32_t>& ids : val_ids_[static_cast<size_t>(i)]) {
+          captions.add(i - begin, ids, captioner().facts(), 0);
+        }
+        samples.push_back(i);
+      }
+      const NoGrad off;
+      sums += loss_of(images_.val, samples, captions, run, false);
+    }
+    ValidationScore score{.loss = sums.nll / static_cast<double>(sums.predicted)};
+    if (judged_.empty()) return score;
+    const CaptionScores found =
+        score_captions(captioner(), tokenizer_, encoded(judged_), exam_, options());
+    const auto share = [&](CaptionKind kind) {
+      return found.kinds[static_cast<size_t>(kind)].true_share();
+    };
+    score.metrics = {{"true", found.asked().true_share()},
+                     {"true_relations", share(CaptionKind::relation)},
+                     {"grammatical", found.asked().grammatical_share()}};
+    if (captioner().facts().cross_attention_layers == 0) return score;
+    score.metrics.push_back({"peak_inside", found.pointing.peak_share()});
+    score.metrics.push_back({"mass_ratio", found.pointing.mass_ratio()});
+    return score;
+  }
+
+  // Written greedily.
+  std::vector<Json> samples() override {
+    const std::vector<int64_t> chosen = spread(images_.val.size(), 6);
+    const std::vector<Translation> captions =
+        caption_images(captioner(), tokenizer_, encoded(chosen).memories, options());
+    std::vector<Json> samples;
+    for (size_t k = 0; k < chosen.size(); ++k) {
+      samples.push_back(Json::object({{"image", images_.val.path(chosen[k])},
+                                      {"reference", images_.val.captions(chosen[k])[0]},
+                                      {"caption", captions[k].text}}));
+    }
+    return samples;
+  }
+
+ private:
+  static constexpr int64_t kAtOnce = 64;
+
+  const Fields& fields() const { return own<Fields>(); }
+  const Captioner& captioner() const { return model().need<Captioner>(config_.model_type); }
+  SaveOptions save_options() const override {
+    return {.tokenizer = &tokenizer_,
+            .searched_as = paths_.from.empty() ? "" : find_model_dir(paths_.from)};
+  }
+  TranslateOptions options() const {
+    return {.longest_without_end = 48,
+            .scores = false,
+            .precision = resolve_precision(config_.precision)};
+  }
+
+  // Batch norms stay as they were, as below detectors.
+  void begin_backbone() {
+    backbone_.emplace(load_image_reader(fields().backbone));
+    processor_ = backbone_->processor;
+    Json json = backbone_->loaded.model->config().json();
+    for (const char* key : {"id2label", "label2id", "architectures", "torch_dtype"})
+      json.erase(key);
+    const Json* norm = json.find("norm");
+    if (norm != nullptr && *norm == Json("batch")) json["norm"] = "frozen_batch";
+    set_from_string(config_.stack.fields(), "backbone_config", json.dump());
+  }
+  // By the names below the prefixes of both.
+  void take_weights() override {
+    if (!backbone_) return;
+    const std::string base = backbone_->loaded.model->names().base + ".", own = "model.backbone.";
+    std::map<std::string, const nn::Parameter*> known;
+    for (const auto& p : backbone_->loaded.parameters.all()) {
+      const std::string& name = p->name();
+      known[name.starts_with(base) ? name.substr(base.size()) : name] = p.get();
+    }
+    for (auto& p : whole_parameters().all()) {
+      if (!p->name().starts_with(own)) continue;
+      const auto found = known.find(p->name().substr(own.size()));
+      check(found != known.end() && found->second->shape() == p->shape(), ErrorKind::data,
+            "{}: it has no weight for '{}', {}", fields().backbone, p->name(), p->shape().str());
+      const std::vector<float> values = found->second->value().to_floats();
+      std::ranges::copy(values, p->value().data<float>());
+      p->changed(true);
+    }
+    backbone_.reset();
+  }
+
+  // Where all have one size, images are brought to that, whoever gives them.
+  void fit_images() {
+    const ImageSize first = images_.train.image(0).size;
+    for (int64_t i = 1; i < images_.train.size(); ++i) {
+      if (images_.train.image(i).size != first) return;
+    }
+    set_size(first);
+  }
+  void encode_all(const CaptionSet& set, std::vector<std::vector<std::vector<int32_t>>>& ids) {
+    ids.resize(static_cast<size_t>(set.size()));
+    parallel_for(set.size(), [&](int64_t i) {
+      for (const std::string& caption : set.captions(i)) {
+        ids[static_cast<size_t>(i)].push_back(tokenizer_.encode(caption));
+      }
+    });
+  }
+  void find_judged() {
+    for (const int64_t i : spread(images_.val.size(), fields().judged_images)) {
+      if (images_.val.scene(i).empty()) continue;
+      const std::string where = fmt::format("{}: the scene", images_.val.path(i));
+      judged_.push_back(i);
+      exam_.scenes.push_back(caption_scene_of(Json::parse(images_.val.scene(i), where), where));
+      const auto captions = images_.val.captions(i);
+      exam_.references.emplace_back(captions.begin(), captions.end());
+    }
+    const bool wants_truth = config_.select == "true" || config_.early_stop == "true";
+    check(!wants_truth || !judged_.empty(), ErrorKind::usage,
+          "train: no held-out image says what it shows (\"objects\"), so captions cannot be judged "
+          "by truth; `select` loss");
+  }
+
+  // Numbers of the captions that count of an image in an epoch.
+  std::vector<size_t> drawn(int64_t epoch, int64_t image) const {
+    const size_t all = train_ids_[static_cast<size_t>(image)].size();
+    std::vector<size_t> numbers(all);
+    std::iota(numbers.begin(), numbers.end(), size_t{0});
+    const auto wanted = static_cast<size_t>(fields().captions_of_image);
+    if (wanted == 0 || wanted >= all) return numbers;
+    RngStream random(make_key(seed(), static_cast<uint64_t>(epoch), hash_name("captions"),
+                              static_cast<uint64_t>(image)));
+    for (size_t k = 0; k < wanted; ++k) std::swap(numbers[k], numbers[k + random.below(all - k)]);
+    numbers.resize(wanted);
+    return numbers;
+  }
+  static uint32_t row_sample(int64_t image, size_t caption) {
+    return static_cast<uint32_t>(image) * 64u + static_cast<uint32_t>(caption);
+  }
+
+  Image fitted(const CaptionSet& set, int64_t i) const {
+    return processor_.fit(set.image(i).rgb());
+  }
+  EncodedImages encoded(std::span<const int64_t> images) const {
+    std::vector<Image> all(images.size());
+    parallel_for(std::ssize(images), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      all[at] = fitted(images_.val, images[at]);
+    });
+    return encode_images(captioner(), processor_, all, options().precision);
+  }
+
+  // Summed over the captions; with gradients, if they are wanted.
+  LossSums loss_of(const CaptionSet& set, std::span<const int64_t> samples,
+                   const CaptionBatch& captions, const nn::Run& run, bool has_gradients) const {
+    std::vector<Image> images(samples.size());
+    std::vector<ImageSize> sizes;
+    const auto n = static_cast<int64_t>(samples.size());
+    {
+      const ProfilePhase phase("prepare");
+      parallel_for(n, [&](int64_t i) {
+        const auto at = static_cast<size_t>(i);
+        images[at] = fitted(set, samples[at]);
+      });
+    }
+    for (const Image& image : images) sizes.push_back(image.size());
+    ImageBatch batch(std::move(sizes), {samples.begin(), samples.end()});
+    parallel_for(n, [&](int64_t i) { batch.lay(i, images[static_cast<size_t>(i)], processor_); });
+    CrossEntropy ce;
+    double penalty = 0;
+    {
+      const ProfilePhase phase("forward");
+      ce = forward(batch, captions, run, has_gradients, penalty);
+    }
+    if (has_gradients) {
+      const ProfilePhase phase("backward");
+      backward(ce.loss);
+    }
+    return {ce.total + penalty, ce.nll, ce.predicted, n};
+  }
+
+  CrossEntropy forward(const ImageBatch& batch, const CaptionBatch& captions, const nn::Run& run,
+                       bool has_gradients, double& penalty) const {
+    const nn::ImageRows rows = batch.rows();
+    const Segments cells = captioner().memory_segments(rows);
+    const Segments targets = Segments::from_lengths(captions.lengths);
+    const nn::TokenRows tokens{.ids = captions.target_in,
+                               .segments = &targets,
+                               .rows = std::make_shared<const RowIds>(captions.rows)};
+    // A memory for each caption: those of one image are the same.
+    std::vector<int32_t> chosen;
+    std::vector<int64_t> lengths;
+    for (const int32_t image : captions.images) {
+      lengths.push_back(cells.length(image));
+      for (int64_t r = cells.begin(image); r < cells.end(image); ++r) {
+        chosen.push_back(static_cast<int32_t>(r));
+      }
+    }
+    const Segments sources = Segments::from_lengths(lengths);
+    Tensor memory = captioner().encode(rows, run);
+    if (std::ssize(captions.images) != batch.size()) memory = gather_rows(memory, chosen);
+    const Captioner::Attended y = captioner().decode_attending(tokens, memory, sources, run);
+    const bool is_smoothed = has_gradients;
+    CrossEntropy ce = captioner().output().loss(
+        y.h, captions.target_out,
+        {.smoothing = is_smoothed ? static_cast<float>(fields().label_smoothing) : 0}, run);
+    if (!has_gradients || !y.weights.defined() || fields().attention_regularisation == 0) return ce;
+    // The loss is a sum over tokens, this a mean over captions of sums over cells.
+    const double each = fields().attention_regularisation * static_cast<double>(ce.predicted) *
+                        static_cast<double>(sources.count()) / static_cast<double>(sources.rows());
+    const Tensor uneven = scale(unevenness(y.weights, targets, sources), static_cast<float>(each));
+    penalty = static_cast<double>(uneven.item());
+    ce.loss = add(ce.loss, uneven);
+    return ce;
+  }
+
+  CaptionSplit images_;
+  std::optional<ImageReader> backbone_;  // until its weights are taken
+  Tokenizer tokenizer_;
+  std::vector<std::vector<std::vector<int32_t>>> train_ids_, val_ids_;  // of each image's captions
+  std::vector<int64_t> judged_;  // held-out images whose scenes are known
+  CaptionExam exam_;
+};
+
+template std::unique_ptr<TaskFields> new_fields<CaptionTask>();
+
+}  // namespace heddle::train

@@ -1,0 +1,220 @@
+// Captions over the engine: cached steps give the rows of whole passes, an image its caption in any
+// company; words and their maps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "heddle/infer/decoding/caption.h"
+#include "heddle/infer/engine/engine.h"
+#include "heddle/models/registry.h"
+#include "heddle/ops/recurrent/attentive_recurrence.h"
+#include "heddle/ops/shape.h"
+#include "heddle/text/training/tokenizer_trainer.h"
+#include "tests/base/temporary.h"
+#include "tests/infer/plain_decoding.h"
+
+namespace heddle::testing {
+namespace {
+
+struct SmallCaptioner {
+  nn::Parameters parameters{5};
+  std::unique_ptr<Model> made;
+  const Captioner* model;
+
+  explicit SmallCaptioner(const std::string& more) {
+    made = make_model(nn::Scope(parameters), Json::parse(R"({"model_type": "captioner",
+        "vocab_size": 40, "embedding_size": 12, "hidden_size": 16, "memory_size": 8,
+        "backbone_config": {"model_type": "resnet", "stem": "cifar", "downsample": "pool",
+        "layer_type": "plain", "norm": "group", "norm_groups": 2, "embedding_size": 4,
+        "hidden_sizes": [8, 8], "depths": [0, 0]})" + more +
+                                                         "}"));
+    model = made->as<Captioner>();
+    for (auto& p : parameters.all()) {  // so that tokens differ, and captions end
+      for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 2.5f;
+      p->changed(true);
+    }
+  }
+};
+
+const std::vector<std::string> kKinds = {
+    "", R"(, "initial_state": "mean", "cell": "gru", "attention_gate": false)",
+    R"(, "initial_state": "mean", "decoder_layers": 2, "attention_scoring": "scaled_dot")",
+    R"(, "attention_scoring": "none", "decoder_layers": 2)",
+    R"(, "attention_scoring": "none", "initial_state": "mean", "cell": "rnn_tanh")"};
+
+Image noise(int64_t height, int64_t width, uint64_t number) {
+  Image image(height, width);
+  RngStream random(make_key(1, 2, number));
+  for (uint8_t& level : image.pixels) level = static_cast<uint8_t>(random.below(256));
+  return image;
+}
+
+std::vector<Image> images_of(int64_t count) {
+  std::vector<Image> images;
+  for (int64_t i = 0; i < count; ++i) {
+    images.push_back(noise(12 + 4 * (i % 3), 16 + 8 * (i % 2), static_cast<uint64_t>(i)));
+  }
+  return images;
+}
+
+TEST(Captions, cached_greedy_tokens_are_those_of_whole_passes) {
+  for (const std::string& kind : kKinds) {
+    SCOPED_TRACE(kind);
+    const SmallCaptioner small(kind);
+    const EncodedImages images = encode_images(*small.model, {}, images_of(4), {});
+    const auto found =
+        translate_memories(*small.model, images.memories, {.longest_without_end = 11});
+    for (size_t i = 0; i < found.size(); ++i) {
+      const NoGrad off;
+      const Segments cells = Segments::uniform(1, images.memories[i].size(0));
+      Ids plain;
+      while (plain.size() < 12 && (plain.empty() || plain.back() != 3)) {
+        Ids to = {2};
+        to.insert(to.end(), plain.begin(), plain.end());
+        const Segments target = Segments::uniform(1, std::ssize(to));
+        const Tensor h = small.model->decode({to, &target}, images.memories[i], cells, {});
+        Tensor logits = small.model->output()(h.slice(0, h.size(0) - 1, 1), {});
+        float* const x = logits.data<float>();
+        x[0] = x[2] = -1e9f;  // pad and start never come
+        plain.push_back(static_cast<int32_t>(std::max_element(x, x + 40) - x));
+      }
+      ASSERT_LE(found[i].ids.size(), plain.size());
+      EXPECT_TRUE(std::equal(found[i].ids.begin(), found[i].ids.end(), plain.begin()));
+      EXPECT_GE(found[i].ids.size() + 1, plain.size());
+    }
+  }
+}
+
+// Bit for bit: other images beside it, another pass of the encoder, a beam.
+TEST(Captions, an_image_has_its_caption_in_any_company) {
+  for (const std::string& kind : kKinds) {
+    SCOPED_TRACE(kind);
+    const SmallCaptioner small(kind);
+    const std::vector<Image> images = images_of(7);
+    for (const int64_t beam : {1, 4}) {
+      const TranslateOptions options{.search = {.beam = beam, .n_best = beam},
+                                     .longest_without_end = 9};
+      const EncodedImages all = encode_images(*small.model, {}, images, {});
+      const auto together = translate_memories(*small.model, all.memories, options);
+      for (size_t i = 0; i < images.size(); ++i) {
+        const EncodedImages one = encode_images(*small.model, {}, {&images[i], 1}, {}, 1);
+        EXPECT_EQ(one.memories[0].to_floats(), all.memories[i].to_floats());
+        EXPECT_EQ(one.grids[0], all.grids[i]);
+        expect_same(translate_memories(*small.model, one.memories, options), {together[i]});
+      }
+    }
+  }
+}
+
+// A memory may come while others run.
+TEST(Captions, requests_with_memories_join_those_that_run) {
+  const SmallCaptioner small("");
+  const EncodedImages images = encode_images(*small.model, {}, images_of(5), {});
+  const auto run = [&](int64_t steps_between) {
+    Engine engine(*small.model, {});
+    std::vector<Ids> found(images.memories.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      engine.submit(
+          {.tokens = {2},
+           .memory = images.memories[i],
+           .search = {.beam = 2, .eos = {3}},
+           .longest_output = 8,
+           .on_done = [&found, i](std::span<const Hypothesis> h) { found[i] = h[0].ids; }});
+      for (int64_t s = 0; s < steps_between; ++s) engine.step();
+    }
+    while (engine.step()) {
+    }
+    EXPECT_EQ(engine.rows(), 0);
+    return found;
+  };
+  const auto at_once = run(0);
+  EXPECT_EQ(run(1), at_once);
+  EXPECT_EQ(run(3), at_once);
+}
+
+Tokenizer words() {
+  std::vector<std::string> list;
+  for (int i = 0; i < 36; ++i) list.push_back(fmt::format("w{}", i));
+  return word_list_tokenizer(list);
+}
+
+TEST(Captions, words_have_the_weights_of_their_steps) {
+  const SmallCaptioner small("");
+  const Tokenizer tokenizer = words();
+  const EncodedImages images = encode_images(*small.model, {}, images_of(3), {});
+  const auto captions =
+      caption_images(*small.model, tokenizer, images.memories, {.longest_without_end = 6});
+  std::vector<Ids> ids;
+  for (const Translation& caption : captions) {
+    EXPECT_EQ(caption.text, tokenizer.decode(caption.ids));
+    EXPECT_EQ(std::ranges::count(caption.ids, tokenizer.unk_id()), 0);
+    ids.push_back(caption.ids);
+  }
+  const auto seen = seen_words(*small.model, tokenizer, images.memories, ids, {});
+  for (size_t i = 0; i < seen.size(); ++i) {
+    ASSERT_EQ(seen[i].size(), ids[i].size());  // a token a word
+    Ids to = {2};
+    to.insert(to.end(), ids[i].begin(), ids[i].end());
+    const Segments target = Segments::uniform(1, std::ssize(to));
+    const int64_t n = images.memories[i].size(0);
+    const Segments cells = Segments::uniform(1, n);
+    const NoGrad off;
+    const std::vector<float> weights =
+        small.model->decode_attending({to, &target}, images.memories[i], cells, {})
+            .weights.to_floats();
+    for (size_t w = 0; w < seen[i].size(); ++w) {
+      EXPECT_EQ(seen[i][w].text, tokenizer.decode({&ids[i][w], 1}));
+      double sum = 0;
+      for (int64_t c = 0; c < n; ++c) {
+        const float x = seen[i][w].weights[static_cast<size_t>(c)];
+        EXPECT_NEAR(x, weights[w * static_cast<size_t>(n) + static_cast<size_t>(c)], 1e-6);
+        sum += static_cast<double>(x);
+      }
+      EXPECT_NEAR(sum, 1, 1e-5);
+    }
+  }
+  const SmallCaptioner blind(R"(, "attention_scoring": "none")");
+  for (const auto& none : seen_words(*blind.model, tokenizer, images.memories, ids, {})) {
+    EXPECT_TRUE(none.empty());
+  }
+}
+
+// The regulariser reaches what asks: pushing weights to be even changes the query's gradient.
+TEST(Captions, regulariser_has_a_gradient_by_the_query) {
+  const SmallCaptioner small("");
+  const std::vector<Image> images = images_of(2);
+  const Ids ids = {2, 5, 9, 2, 7, 7, 8};
+  const Segments target = Segments::from_lengths(std::vector<int64_t>{3, 4});
+  const EncodedImages encoded = encode_images(*small.model, {}, images, {});
+  const Segments cells = Segments::from_lengths(
+      std::vector<int64_t>{encoded.memories[0].size(0), encoded.memories[1].size(0)});
+  const auto penalty = [&] {
+    return unevenness(
+        small.model->decode_attending({ids, &target}, concat(encoded.memories, 0), cells, {})
+            .weights,
+        target, cells);
+  };
+  backward(penalty());
+  nn::Parameter* query = nullptr;
+  for (auto& p : small.parameters.all()) {
+    if (p->name() == "model.decoder.query.weight") query = p.get();
+  }
+  ASSERT_NE(query, nullptr);
+  const std::vector<float> gradient = query->grad().to_floats();
+  for (const size_t i : {size_t{0}, size_t{37}, gradient.size() - 1}) {
+    const NoGrad off;
+    float& weight = query->value().data<float>()[i];
+    const float before = weight;
+    const auto at = [&](float x) {
+      weight = x;
+      query->changed(true);
+      return static_cast<double>(penalty().item());
+    };
+    const double step = 2e-2, slope = (at(before + 2e-2f) - at(before - 2e-2f)) / (2 * step);
+    at(before);
+    EXPECT_NEAR(static_cast<double>(gradient[i]), slope, 1e-2 * std::abs(slope) + 2e-3) << i;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
