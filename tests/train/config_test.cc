@@ -24,6 +24,7 @@ TEST(TrainConfig, every_recipe_is_valid_and_ends_by_updates) {
                                                       "cifar10-resnet",
                                                       "cifar10-swin",
                                                       "cifar10-vit",
+                                                      "collages-captions",
                                                       "gutenberg-xl",
                                                       "mnist-vit",
                                                       "multi30k-de-en-lstm",
@@ -33,6 +34,7 @@ TEST(TrainConfig, every_recipe_is_valid_and_ends_by_updates) {
                                                       "phrasebook",
                                                       "shakespeare-baby",
                                                       "shakespeare-char",
+                                                      "shapes-captions",
                                                       "shapes-detr",
                                                       "shapes-vit",
                                                       "sst2"}));
