@@ -115,18 +115,17 @@ TEST(Captioner, an_earlier_stage_gives_its_own_grid) {
 }
 
 TEST(Captioner, configs_that_do_not_fit_are_refused) {
-  testing::expect_error(ErrorKind::data, {"memory_size is 6", "4 divides"},
-                        [] { MadeCaptioner(R"(, "memory_size": 6)"); });
-  testing::expect_error(ErrorKind::data, {"attention_size is 4, but there is no attention"}, [] {
-    MadeCaptioner(R"(, "attention_scoring": "none", "attention_size": 4)");
-  });
-  testing::expect_error(ErrorKind::data, {"special id 3 is not below vocab_size 3"}, [] {
+  expect_error(ErrorKind::data, {"memory_size is 6", "4 divides"},
+               [] { MadeCaptioner(R"(, "memory_size": 6)"); });
+  expect_error(ErrorKind::data, {"attention_size is 4, but there is no attention"},
+               [] { MadeCaptioner(R"(, "attention_scoring": "none", "attention_size": 4)"); });
+  expect_error(ErrorKind::data, {"special id 3 is not below vocab_size 3"}, [] {
     nn::Parameters parameters(1);
     make_model(nn::Scope(parameters),
                Json::parse(R"({"model_type": "captioner", "vocab_size": 3})"));
   });
-  testing::expect_error(ErrorKind::data, {"reads images"},
-                        [] { MadeCaptioner(R"(, "backbone_config": {"model_type": "gpt2"})"); });
+  expect_error(ErrorKind::data, {"reads images"},
+               [] { MadeCaptioner(R"(, "backbone_config": {"model_type": "gpt2"})"); });
 }
 
 }  // namespace

@@ -421,7 +421,9 @@ class CaptionTask final : public PixelTask {
     }
     const Segments sources = Segments::from_lengths(lengths);
     Tensor memory = captioner().encode(rows, run);
-    if (std::ssize(captions.images) != batch.size()) memory = gather_rows(memory, chosen);
+    if (std::ssize(captions.images) != batch.size()) {  // gradients of gathered rows are f32
+      memory = cast(gather_rows(cast(memory, DType::f32), chosen), memory.dtype());
+    }
     const Captioner::Attended y = captioner().decode_attending(tokens, memory, sources, run);
     const bool is_smoothed = has_gradients;
     CrossEntropy ce = captioner().output().loss(
