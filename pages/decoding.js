@@ -128,7 +128,7 @@
     el("p", {class: "faint small"}, "A text is written from left to right, a token at a time. At each step the model gives every token of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a token that goes on with the word before it."),
     el("section", {class: "panel"}, el("div", {class: "row"}, before, slider, after), heading),
     el("div", {class: isTranslation ? "columns two" : ""},
-      el("section", {}, el("h2", {}, "Likely next tokens"), nextBox), isTranslation ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, `Cross-attention of the decoder's layer ${data.layer}, counted from 0: the mean of its heads.`), lookBox) : ""),
+      el("section", {}, el("h2", {}, "Likely next tokens"), nextBox), isTranslation && data.layer >= 0 ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, `Cross-attention of the decoder's layer ${data.layer}, counted from 0: the mean of its heads.`), lookBox) : ""),
     el("h2", {}, "The beam"), el("p", {class: "faint small"}, "Bold: the way to the result. Grey: given up. Pick a beginning to see what came next."), frame,
     el("h2", {}, isTranslation ? "Whole translations" : "Whole texts"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, kind), el("th", {class: "number"}, "score"), el("th", {class: "number"}, "log p"))),
       el("tbody", {}, ...ended.map((n) => el("tr", {tabindex: 0, onclick: () => choose(n), onkeydown: (event) => { if (event.key === "Enter") choose(n); }},

@@ -201,6 +201,12 @@ size_t best_source(const Tensor& map, const WordSpan& target, std::span<const Wo
   return best;
 }
 
+void check_attends(const EncoderDecoderFacts& c) {
+  check(c.cross_attention_layers > 0, ErrorKind::data,
+        "this model has no attention over its source, by which words could be aligned: it sees one "
+        "fixed context (attention_scoring none)");
+}
+
 }  // namespace
 
 int64_t aligning_layer(const EncoderDecoderFacts& c) {
@@ -208,9 +214,7 @@ int64_t aligning_layer(const EncoderDecoderFacts& c) {
 }
 
 void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o, ErrorKind kind) {
-  check(c.cross_attention_layers > 0, ErrorKind::data,
-        "this model has no attention over its source, by which words could be aligned: it sees one "
-        "fixed context (attention_scoring none)");
+  if (!o.layers.empty() || !o.heads.empty()) check_attends(c);
   for (const int64_t layer : o.layers) {
     check(layer >= 0 && layer < c.cross_attention_layers, kind,
           "there is no decoder layer {}; the model has the layers 0 to {}", layer,
@@ -229,6 +233,7 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   const EncoderDecoderFacts& c = model.facts();
   check(sources.size() == targets.size(), ErrorKind::internal,
         "attention maps of {} sources and {} targets", sources.size(), targets.size());
+  check_attends(c);
   check_alignment(c, options, ErrorKind::shape);
   std::vector<int64_t> layers = options.layers, heads = options.heads;
   if (layers.empty()) layers = {aligning_layer(c)};

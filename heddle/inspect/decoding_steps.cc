@@ -136,8 +136,9 @@ DecodingRecord record_decoding(const LoadedModel& model, const std::string& line
         shown_token(*model.tokenizer, id, model.translator().facts().eos_token_id));
   }
   record.source.push_back("(end)");
-  record.layer = aligning_layer(model.translator().facts());
   find_best(result.ids, result.score, record);
+  if (model.translator().facts().cross_attention_layers == 0) return record;
+  record.layer = aligning_layer(model.translator().facts());
   add_attention(model, source, recorder, options.precision, record);
   return record;
 }

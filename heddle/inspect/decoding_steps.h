@@ -30,7 +30,7 @@ struct DecodingRecord {
   std::vector<std::string> source;  ///< tokens and end; of a continuation none
   std::vector<BeamNode> nodes;      ///< parents before children
   std::vector<int64_t> best;        ///< the way to the result, first to last
-  int64_t layer = -1;  ///< of the decoder, from 0, whose attention is kept; of a continuation -1
+  int64_t layer = -1;       ///< of the decoder, from 0, whose attention is kept; -1: there is none
   std::string source_text;  ///< or the prompt
   std::string text;
   double score = 0;

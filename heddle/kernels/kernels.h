@@ -32,11 +32,10 @@ struct KernelTable : Families... {
   /// Calls visit.operator()<&pointer, definition>(name) for each.
   static void list(const auto& visit) { (Families::list(visit), ...); }
 };
-using Kernels =
-    KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
-                BatchNormKernels, EmbeddingKernels, PatchKernels, WinogradKernels, TransposeKernels,
-                AttentionKernels, RecurrentKernels, StepAttentionKernels, LossKernels,
-                OptimizerKernels>;
+using Kernels = KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels,
+                            NormKernels, BatchNormKernels, EmbeddingKernels, PatchKernels,
+                            WinogradKernels, TransposeKernels, AttentionKernels, RecurrentKernels,
+                            StepAttentionKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();

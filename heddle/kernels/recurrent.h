@@ -9,50 +9,52 @@
 namespace heddle {
 
 /// How a state follows from the one before. a: pre-activations, of the input and of the state.
-enum class Cell : uint8_t {
+enum class RecurrentCell : uint8_t {
   tanh,  ///< h' = tanh(a)
   relu,  ///< h' = max(0, a)
   gru,   ///< r, z = sigmoid(a); n = tanh(a_input + r a_state); h' = (1 - z) n + z h
   lstm   ///< i, f, o = sigmoid(a), g = tanh(a); c' = f c + i g; h' = o tanh(c')
 };
 /// Blocks of pre-activations, each as wide as the state: r, z, n and i, f, g, o.
-constexpr int64_t gates_of(Cell cell) {
-  return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1;
+constexpr int64_t gates_of(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm ? 4 : cell == RecurrentCell::gru ? 3 : 1;
 }
 /// Blocks that the backward pass needs beside states: i, f, g, o and r, z, n, a_state of n.
-constexpr int64_t kept_of(Cell cell) { return cell == Cell::lstm || cell == Cell::gru ? 4 : 0; }
+constexpr int64_t kept_of(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm || cell == RecurrentCell::gru ? 4 : 0;
+}
 
 /// One step of n sequences, of which each has a row in what holds all steps: row `rows[i]`. The
 /// state before it is row `before[i]` of h_before and c_before.
 struct CellArgs {
-  Cell cell = Cell::lstm;
+  RecurrentCell cell = RecurrentCell::lstm;
   const int32_t* rows = nullptr;    ///< [n]
   const int32_t* before = nullptr;  ///< [n]
-  Rows x = {};                   ///< [all, gates h] pre-activations of the input
-  Rows added = {};               ///< [n, gates h] f32, added to those; may be absent
-  Rows product = {};             ///< [n, gates h] f32, those of the state; absent: zeros
-  const float* bias = nullptr;   ///< [gates h] of the state; may be null
-  Rows h_before = {};            ///< [any, h]; absent: zeros
-  Rows c_before = {};            ///< [any, h] f32, of LSTM; absent: zeros
-  Rows h = {};                   ///< [all, h]
-  Rows c = {};                   ///< [all, h] f32, of LSTM
-  Rows kept = {};                ///< [all, kept_of(cell) h]; may be absent
-  Rows next = {};                ///< [n, h] h again, of these rows alone
+  Rows x = {};                      ///< [all, gates h] pre-activations of the input
+  Rows added = {};                  ///< [n, gates h] f32, added to those; may be absent
+  Rows product = {};                ///< [n, gates h] f32, those of the state; absent: zeros
+  const float* bias = nullptr;      ///< [gates h] of the state; may be null
+  Rows h_before = {};               ///< [any, h]; absent: zeros
+  Rows c_before = {};               ///< [any, h] f32, of LSTM; absent: zeros
+  Rows h = {};                      ///< [all, h]
+  Rows c = {};                      ///< [all, h] f32, of LSTM
+  Rows kept = {};                   ///< [all, kept_of(cell) h]; may be absent
+  Rows next = {};                   ///< [n, h] h again, of these rows alone
 };
 
 /// Rows as in CellArgs. dh and dc come with what later steps give, and leave with what the step
 /// before gets, but for products of the pre-activations' gradients.
 struct CellBackwardArgs {
-  Cell cell = Cell::lstm;
+  RecurrentCell cell = RecurrentCell::lstm;
   const int32_t* rows = nullptr;
   const int32_t* before = nullptr;
-  Rows h = {}, c = {}, kept = {};       ///< as the forward pass left them
+  Rows h = {}, c = {}, kept = {};  ///< as the forward pass left them
   Rows h_before = {}, c_before = {};
-  Rows dy = {};                         ///< [all, h] what h gets from outside; may be absent
-  Rows dh = {}, dc = {};                ///< [n, h] f32; dc of LSTM
-  Rows dx = {};                         ///< [all, gates h] of the input's pre-activations
-  Rows dn = {};                         ///< [all, h] of a_state of n, of GRU
-  Rows dproduct = {};                   ///< [n, gates h] of the state's pre-activations
+  Rows dy = {};           ///< [all, h] what h gets from outside; may be absent
+  Rows dh = {}, dc = {};  ///< [n, h] f32; dc of LSTM
+  Rows dx = {};           ///< [all, gates h] of the input's pre-activations
+  Rows dn = {};           ///< [all, h] of a_state of n, of GRU
+  Rows dproduct = {};     ///< [n, gates h] of the state's pre-activations
 };
 
 inline Work work_of(const CellArgs& a) {
@@ -86,18 +88,18 @@ inline void cell(const CellArgs& a) {
       }
       const double h = a.h_before.data ? element(a.h_before, a.before[i], c) : 0;
       double y = 0, kept[4] = {};
-      if (a.cell == Cell::lstm) {
+      if (a.cell == RecurrentCell::lstm) {
         for (const int g : {0, 1, 3}) kept[g] = sigmoid(x[g] + s[g]);
         kept[2] = std::tanh(x[2] + s[2]);
         const double before = a.c_before.data ? element(a.c_before, a.before[i], c) : 0;
         set_element(a.c, row, c, kept[1] * before + kept[0] * kept[2]);
         y = kept[3] * std::tanh(element(a.c, row, c));
-      } else if (a.cell == Cell::gru) {
+      } else if (a.cell == RecurrentCell::gru) {
         for (const int g : {0, 1}) kept[g] = sigmoid(x[g] + s[g]);
         kept[2] = std::tanh(x[2] + kept[0] * s[2]), kept[3] = s[2];
         y = (1 - kept[1]) * kept[2] + kept[1] * h;
       } else {
-        y = a.cell == Cell::tanh ? std::tanh(x[0] + s[0]) : std::max(0.0, x[0] + s[0]);
+        y = a.cell == RecurrentCell::tanh ? std::tanh(x[0] + s[0]) : std::max(0.0, x[0] + s[0]);
       }
       for (int64_t g = 0; g < kept_of(a.cell) && a.kept.data; ++g) {
         set_element(a.kept, row, g * width + c, kept[g]);
@@ -116,14 +118,14 @@ inline void cell_backward(const CellBackwardArgs& a) {
       const double dh = element(a.dh, i, c) + (a.dy.data ? element(a.dy, row, c) : 0);
       double d[4] = {}, dn = 0, k[4] = {};
       for (int64_t g = 0; g < kept_of(a.cell); ++g) k[g] = element(a.kept, row, g * width + c);
-      if (a.cell == Cell::lstm) {
+      if (a.cell == RecurrentCell::lstm) {
         const double t = std::tanh(element(a.c, row, c));
         const double dc = element(a.dc, i, c) + dh * k[3] * (1 - t * t);
         const double before = a.c_before.data ? element(a.c_before, a.before[i], c) : 0;
         d[0] = dc * k[2] * k[0] * (1 - k[0]), d[1] = dc * before * k[1] * (1 - k[1]);
         d[2] = dc * k[0] * (1 - k[2] * k[2]), d[3] = dh * t * k[3] * (1 - k[3]);
         set_element(a.dc, i, c, dc * k[1]);
-      } else if (a.cell == Cell::gru) {
+      } else if (a.cell == RecurrentCell::gru) {
         const double h = a.h_before.data ? element(a.h_before, a.before[i], c) : 0;
         d[2] = dh * (1 - k[1]) * (1 - k[2] * k[2]), dn = d[2] * k[0];
         d[0] = d[2] * k[3] * k[0] * (1 - k[0]), d[1] = dh * (h - k[2]) * k[1] * (1 - k[1]);
@@ -131,11 +133,12 @@ inline void cell_backward(const CellBackwardArgs& a) {
         set_element(a.dn, row, c, dn);
       } else {
         const double y = element(a.h, row, c);
-        d[0] = a.cell == Cell::tanh ? dh * (1 - y * y) : y > 0 ? dh : 0;
+        d[0] = a.cell == RecurrentCell::tanh ? dh * (1 - y * y) : y > 0 ? dh : 0;
       }
       for (int64_t g = 0; g < gates_of(a.cell); ++g) {
         set_element(a.dx, row, g * width + c, d[g]);
-        set_element(a.dproduct, i, g * width + c, a.cell == Cell::gru && g == 2 ? dn : d[g]);
+        set_element(a.dproduct, i, g * width + c,
+                    a.cell == RecurrentCell::gru && g == 2 ? dn : d[g]);
       }
     }
   }

@@ -14,15 +14,15 @@ namespace heddle {
 /// Which keys and values a step's sequences ask, and how; what was found is kept for all steps.
 struct StepAttention {
   Scoring scoring = Scoring::dot;
-  float scale = 1;                      ///< of dot products
-  const float* score = nullptr;         ///< [d] of additive, [2 d] of linear scores: query, key
-  Rows k = {}, v = {};                  ///< [any, d], [any, e]
-  const int64_t* offsets = nullptr;     ///< [sources + 1] of keys
-  const int32_t* key_rows = nullptr;    ///< rows of k and v that are the keys; null: all in order
-  Rows queries = {};                    ///< [all, d]
-  const int64_t* places = nullptr;      ///< [all] where the weights of each row begin
-  float* weights = nullptr;             ///< [pairs] softmax of the scores
-  float* gates = nullptr;               ///< [all] what contexts are multiplied by; null: 1
+  float scale = 1;                    ///< of dot products
+  const float* score = nullptr;       ///< [d] of additive, [2 d] of linear scores: query, key
+  Rows k = {}, v = {};                ///< [any, d], [any, e]
+  const int64_t* offsets = nullptr;   ///< [sources + 1] of keys
+  const int32_t* key_rows = nullptr;  ///< rows of k and v that are the keys; null: all in order
+  Rows queries = {};                  ///< [all, d]
+  const int64_t* places = nullptr;    ///< [all] where the weights of each row begin
+  float* weights = nullptr;           ///< [pairs] softmax of the scores
+  float* gates = nullptr;             ///< [all] what contexts are multiplied by; null: 1
 
   int64_t key_row(int64_t i) const { return key_rows == nullptr ? i : key_rows[i]; }
 };
@@ -30,12 +30,12 @@ struct StepAttention {
 /// contexts[row] = gate sum_i weight_i v_i; gate = sigmoid(gate_logits[i]), if there are some.
 struct StepAttentionArgs {
   StepAttention attention = {};
-  const int32_t* rows = nullptr;     ///< [n] of the batch
-  const int32_t* sources = nullptr;  ///< [n] whose keys each asks
-  Rows q = {};                       ///< [n, d], kept in attention.queries
+  const int32_t* rows = nullptr;       ///< [n] of the batch
+  const int32_t* sources = nullptr;    ///< [n] whose keys each asks
+  Rows q = {};                         ///< [n, d], kept in attention.queries
   const float* gate_logits = nullptr;  ///< [n]
-  Rows contexts = {};                ///< [all, e]
-  Rows context = {};                 ///< [n, e] the same, of these rows alone
+  Rows contexts = {};                  ///< [all, e]
+  Rows context = {};                   ///< [n, e] the same, of these rows alone
 };
 
 /// Gradients of scores, queries and gates in one step.
@@ -43,14 +43,14 @@ struct StepAttentionBackwardArgs {
   StepAttention attention = {};  ///< as the forward pass left it
   const int32_t* rows = nullptr;
   const int32_t* sources = nullptr;
-  Rows dcontext = {};              ///< [n, e] f32, by the cell
-  Rows dy = {};                    ///< [all, e] what contexts get from outside; may be absent
+  Rows dcontext = {};               ///< [n, e] f32, by the cell
+  Rows dy = {};                     ///< [all, e] what contexts get from outside; may be absent
   const float* dweights = nullptr;  ///< [pairs] what weights get from outside; may be null
-  Rows dcontexts = {};             ///< [all, e] the sum of both
-  float* dscores = nullptr;        ///< [pairs]
-  Rows dq = {};                    ///< [n, d]
-  Rows dqueries = {};              ///< [all, d] the same
-  float* dgate_logits = nullptr;   ///< [all], where there are gates
+  Rows dcontexts = {};              ///< [all, e] the sum of both
+  float* dscores = nullptr;         ///< [pairs]
+  Rows dq = {};                     ///< [n, d]
+  Rows dqueries = {};               ///< [all, d] the same
+  float* dgate_logits = nullptr;    ///< [all], where there are gates
 };
 
 /// Gradients of keys, values and score weights, over all steps: sequence s asks source s.
@@ -101,7 +101,8 @@ inline void step_attention(const StepAttentionArgs& args) {
   for (int64_t i = 0; i < args.context.rows; ++i) {
     const int64_t row = args.rows[i], first = a.offsets[args.sources[i]];
     const int64_t count = a.offsets[args.sources[i] + 1] - first;
-    for (int64_t c = 0; c < args.q.width; ++c) set_element(a.queries, row, c, element(args.q, i, c));
+    for (int64_t c = 0; c < args.q.width; ++c)
+      set_element(a.queries, row, c, element(args.q, i, c));
     std::vector<double> w(count);
     double largest = -HUGE_VAL, sum = 0;
     for (int64_t j = 0; j < count; ++j) {
@@ -150,8 +151,8 @@ inline void step_attention_backward(const StepAttentionBackwardArgs& b) {
     for (int64_t c = 0; c < b.dq.width; ++c) {
       double sum = 0;
       for (int64_t j = 0; j < count; ++j) {
-        sum += b.dscores[a.places[row] + j] *
-               step_score_slope(a, row, a.key_row(first + j), c, false);
+        sum +=
+            b.dscores[a.places[row] + j] * step_score_slope(a, row, a.key_row(first + j), c, false);
       }
       set_element(b.dq, i, c, sum);
       set_element(b.dqueries, row, c, sum);

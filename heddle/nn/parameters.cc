@@ -249,10 +249,10 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
     const int64_t n = shape.elements(), width = n / std::max<int64_t>(1, part.rows);
     const RngKey key = make_key(seed_, 0, hash_name(part.name));
     const bool is_uniform = init.kind == Init::Kind::uniform;
-    const double bound =
-        is_uniform         ? init.value
-        : shape.rank() < 2 ? 0
-                           : init.gain * std::sqrt(6.0 / static_cast<double>(shape[0] + width));
+    const double bound = is_uniform ? init.value
+                         : shape.rank() < 2
+                             ? 0
+                             : init.gain * std::sqrt(6.0 / static_cast<double>(shape[0] + width));
     parallel_blocks((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const PhiloxCounter w =

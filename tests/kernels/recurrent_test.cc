@@ -4,16 +4,18 @@
 namespace heddle::kernel_test {
 namespace {
 
-const std::vector<Cell> kCells = {Cell::tanh, Cell::relu, Cell::gru, Cell::lstm};
+const std::vector<RecurrentCell> kCells = {RecurrentCell::tanh, RecurrentCell::relu,
+                                           RecurrentCell::gru, RecurrentCell::lstm};
 
 // A step of 3 sequences among 5 rows: what comes in, and what goes out.
 struct CellCase {
   static constexpr int64_t kRows = 5, kRunning = 3;
-  Cell cell;
+  RecurrentCell cell;
   std::vector<int32_t> rows = {4, 0, 2}, before = {1, 3, 0};
-  Matrix x, added, product, bias, h_before, c_before, h, c, kept, next, dy, dh, dc, dx, dn, dproduct;
+  Matrix x, added, product, bias, h_before, c_before, h, c, kept, next, dy, dh, dc, dx, dn,
+      dproduct;
 
-  CellCase(Cell of, int64_t w, DType t)
+  CellCase(RecurrentCell of, int64_t w, DType t)
       : cell(of),
         x(kRows, gates_of(of) * w, t, 3),
         added(kRunning, gates_of(of) * w),
@@ -51,7 +53,7 @@ struct CellCase {
                   .c = {},
                   .kept = kept_of(cell) > 0 ? kept.view() : Rows(),
                   .next = next};
-    if (cell == Cell::lstm) args.c_before = c_before, args.c = c;
+    if (cell == RecurrentCell::lstm) args.c_before = c_before, args.c = c;
     return args;
   }
   CellBackwardArgs backward() {
@@ -70,24 +72,27 @@ struct CellCase {
                           .dx = dx,
                           .dn = {},
                           .dproduct = dproduct};
-    if (cell == Cell::lstm) args.dc = dc;
-    if (cell == Cell::gru) args.dn = dn;
+    if (cell == RecurrentCell::lstm) args.dc = dc;
+    if (cell == RecurrentCell::gru) args.dn = dn;
     return args;
   }
-  std::vector<const Matrix*> all() const { return {&h, &c, &kept, &next, &dh, &dc, &dx, &dn, &dproduct}; }
+  std::vector<const Matrix*> all() const {
+    return {&h, &c, &kept, &next, &dh, &dc, &dx, &dn, &dproduct};
+  }
 };
 
 void expect_equal(const std::vector<const Matrix*>& got, const std::vector<const Matrix*>& want,
                   double tolerance) {
   for (size_t i = 0; i < got.size(); ++i) {
     SCOPED_TRACE("matrix " + std::to_string(i));
-    expect_near(*got[i], [&](int64_t r, int64_t c) { return want[i]->get(r, c); }, tolerance);
+    expect_near(
+        *got[i], [&](int64_t r, int64_t c) { return want[i]->get(r, c); }, tolerance);
   }
 }
 
 TEST(Cell, every_width_dtype_and_stride_matches_its_definition) {
   for_each_case([](int64_t width, DType dtype) {
-    for (const Cell cell : kCells) {
+    for (const RecurrentCell cell : kCells) {
       CellCase got(cell, width, dtype), want = got;
       kernels().cell(got.forward());
       definition::cell(want.forward());
@@ -103,7 +108,7 @@ TEST(Cell, every_width_dtype_and_stride_matches_its_definition) {
 
 TEST(Cell, a_first_step_has_neither_product_nor_state) {
   for_each_case([](int64_t width, DType dtype) {
-    for (const Cell cell : kCells) {
+    for (const RecurrentCell cell : kCells) {
       CellCase got(cell, width, dtype), want = got;
       want.product.fill([](int64_t, int64_t) { return 0; });
       want.h_before.fill([](int64_t, int64_t) { return 0; });
@@ -119,7 +124,7 @@ TEST(Cell, a_first_step_has_neither_product_nor_state) {
 
 TEST(Cell, far_pre_activations_saturate_and_nan_is_not_hidden) {
   for_each_target([] {
-    for (const Cell cell : kCells) {
+    for (const RecurrentCell cell : kCells) {
       CellCase far(cell, 20, DType::f32), lost(cell, 20, DType::f32);
       far.x.fill([](int64_t, int64_t c) { return c % 2 == 0 ? 9984 : -9984; });
       lost.x.fill([](int64_t, int64_t) { return std::nan(""); });
@@ -128,7 +133,8 @@ TEST(Cell, far_pre_activations_saturate_and_nan_is_not_hidden) {
       kernels().cell(lost.forward());
       for (int64_t i = 0; i < CellCase::kRunning; ++i) {
         for (int64_t c = 0; c < 20; ++c) {
-          EXPECT_TRUE(std::isfinite(far.next.get(i, c)) && std::isfinite(far.dx.get(far.rows[i], c)));
+          EXPECT_TRUE(std::isfinite(far.next.get(i, c)) &&
+                      std::isfinite(far.dx.get(far.rows[i], c)));
           EXPECT_TRUE(std::isnan(lost.next.get(i, c)));
         }
       }
@@ -169,9 +175,10 @@ struct AttentionCase {
         dv(20, kValues, t),
         dscore(3, how == Scoring::linear ? 2 * d : d) {
     uint32_t seed = 0;
-    for (Matrix* m : {&score, &k, &v, &queries, &weights, &gates, &q, &gate_logits, &contexts,
-                      &context, &dcontext, &dy, &dweights, &dcontexts, &dscores, &dq, &dqueries,
-                      &dgates, &dk, &dv, &dscore}) {
+    for (Matrix* m :
+         {&score,       &k,        &v,        &queries,  &weights, &gates,    &q,
+          &gate_logits, &contexts, &context,  &dcontext, &dy,      &dweights, &dcontexts,
+          &dscores,     &dq,       &dqueries, &dgates,   &dk,      &dv,       &dscore}) {
       m->fill_normal(++seed, 0.5);
     }
   }
@@ -221,8 +228,8 @@ struct AttentionCase {
             .dscore = dscore};
   }
   std::vector<const Matrix*> all() const {
-    return {&queries, &weights, &gates, &contexts, &context, &dcontexts, &dscores,
-            &dq,      &dqueries, &dgates, &dk,      &dv,      &dscore};
+    return {&queries, &weights,  &gates,  &contexts, &context, &dcontexts, &dscores,
+            &dq,      &dqueries, &dgates, &dk,       &dv,      &dscore};
   }
 };
 

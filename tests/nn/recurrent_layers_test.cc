@@ -28,8 +28,8 @@ bool has_same_bits(const Tensor& a, const Tensor& b) {
 // What torch.nn.LSTM, GRU or RNN makes of packed sequences (tools/make_recurrent_fixtures.py).
 class TorchLayers : public ::testing::TestWithParam<const char*> {
  protected:
-  SafetensorsFile file_ = SafetensorsFile::open(
-      std::string(testing::kFixtures) + "/recurrent/" + GetParam() + ".safetensors");
+  SafetensorsFile file_ = SafetensorsFile::open(std::string(testing::kFixtures) + "/recurrent/" +
+                                                GetParam() + ".safetensors");
   Json config_ = Json::parse(file_.metadata().at("config"));
   Parameters parameters_{1};
   RecurrentLayers layers_{Scope(parameters_), options()};
@@ -71,7 +71,7 @@ class TorchLayers : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(TorchLayers, values_states_and_gradients_match_pytorch_to_2e_5) {
-  const bool is_lstm = options().cell == Cell::lstm;
+  const bool is_lstm = options().cell == RecurrentCell::lstm;
   const int64_t states = options().layers * (options().is_two_way ? 2 : 1);
   Leaf x_leaf;
   std::vector<Leaf> h_leaves(states), c_leaves(states);
@@ -81,8 +81,8 @@ TEST_P(TorchLayers, values_states_and_gradients_match_pytorch_to_2e_5) {
     if (is_lstm) begin.back().c = stored_state("c0", i).with_leaf(&c_leaves[i]);
   }
   const Segments sequences = segments();
-  const RecurrentLayers::Result y = layers_(
-      stored("x").with_leaf(&x_leaf), {.segments = &sequences}, begin, {});
+  const RecurrentLayers::Result y =
+      layers_(stored("x").with_leaf(&x_leaf), {.segments = &sequences}, begin, {});
   expect_near(y.h, stored("y"), "y");
   Tensor loss = dot(y.h, stored("dy"));
   for (int64_t i = 0; i < states; ++i) {
@@ -105,7 +105,7 @@ TEST_P(TorchLayers, values_states_and_gradients_match_pytorch_to_2e_5) {
 
 INSTANTIATE_TEST_SUITE_P(All, TorchLayers,
                          ::testing::Values("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_one_way",
-                                         "gru_one_way_no_bias"),
+                                           "gru_one_way_no_bias"),
                          [](const auto& each) { return each.param; });
 
 TEST(RecurrentLayers, parameters_begin_as_in_pytorch) {
@@ -127,8 +127,7 @@ TEST(RecurrentLayers, parameters_begin_as_in_pytorch) {
 
 TEST(RecurrentLayers, open_forget_gates_begin_at_one) {
   Parameters all(3);
-  const CellWeights weights(Scope(all), "_l0",
-                            {.in = 3, .width = 4, .opens_forget_gates = true});
+  const CellWeights weights(Scope(all), "_l0", {.in = 3, .width = 4, .opens_forget_gates = true});
   for (const auto& p : all.all()) {
     if (p->name() != "bias_ih_l0") continue;
     const std::vector<float> bias = p->value().to_floats();
@@ -152,8 +151,9 @@ TEST(RecurrentLayers, two_way_layers_cannot_continue_sequences) {
   KvCache cache(1, 2);
   const Segments one = Segments::uniform(1, 1);
   cache.extend(one);
-  EXPECT_THROW(layers(Tensor::zeros({1, 3}, DType::f32), {.segments = &one, .cache = &cache}, {}, {}),
-               Error);
+  EXPECT_THROW(
+      layers(Tensor::zeros({1, 3}, DType::f32), {.segments = &one, .cache = &cache}, {}, {}),
+      Error);
 }
 
 // Sequences of a cache as a test drives them: a row of `tokens` each, whole or in parts.
@@ -180,9 +180,9 @@ void for_cells(const F& f) {
   }
 }
 
-CellState random_state(Cell cell, int64_t n, int64_t width, uint32_t seed, DType dtype) {
+CellState random_state(RecurrentCell cell, int64_t n, int64_t width, uint32_t seed, DType dtype) {
   CellState state{cast(random_rows(n, width, seed), dtype)};
-  if (cell == Cell::lstm) state.c = random_rows(n, width, seed + 1);
+  if (cell == RecurrentCell::lstm) state.c = random_rows(n, width, seed + 1);
   return state;
 }
 
@@ -193,7 +193,7 @@ CellState rows_of_state(const CellState& state, const std::vector<int32_t>& rows
 // Prompts of several tokens, then single ones; a sequence is forgotten, another one forks.
 TEST(RecurrentLayers, sequences_in_parts_have_the_bits_of_whole_ones) {
   const NoGrad off;
-  for_cells([](Cell cell, DType dtype) {
+  for_cells([](RecurrentCell cell, DType dtype) {
     Parameters all(5);
     const RecurrentLayers layers(Scope(all), {.cell = cell, .in = 7, .width = 13, .layers = 2});
     nn::Run run;
@@ -228,7 +228,7 @@ TEST(RecurrentLayers, sequences_in_parts_have_the_bits_of_whole_ones) {
   });
 }
 
-AttentiveDecoder::Options decoder_options(Cell cell, const std::string& scoring) {
+AttentiveDecoder::Options decoder_options(RecurrentCell cell, const std::string& scoring) {
   return {.cell = cell,
           .in = 7,
           .width = 13,
@@ -243,7 +243,7 @@ AttentiveDecoder::Options decoder_options(Cell cell, const std::string& scoring)
 // Hypotheses of two sentences, whose keys lie in a cache; one forks.
 TEST(AttentiveDecoder, hypotheses_token_by_token_have_the_bits_of_whole_ones) {
   const NoGrad off;
-  for_cells([](Cell cell, DType dtype) {
+  for_cells([](RecurrentCell cell, DType dtype) {
     for (const std::string& scoring : scoring_names()) {
       Parameters all(5);
       const AttentiveDecoder decoder(Scope(all), decoder_options(cell, scoring));
@@ -258,8 +258,8 @@ TEST(AttentiveDecoder, hypotheses_token_by_token_have_the_bits_of_whole_ones) {
       const Tensor x = both.of(tokens, &lengths);
       const Segments targets = Segments::from_lengths(lengths);
       const Segments sources = Segments::from_lengths(std::vector<int64_t>{3, 4});
-      const AttentiveDecoder::Result whole =
-          decoder(x, {.segments = &targets}, AttentiveDecoder::Source{&memory, &sources}, begin, run);
+      const AttentiveDecoder::Result whole = decoder(
+          x, {.segments = &targets}, AttentiveDecoder::Source{&memory, &sources}, begin, run);
 
       RowCache kept;  // the second sentence's rows before the first's
       const std::vector<int32_t> places = {10, 11, 12, 2, 3, 4, 5};
@@ -271,13 +271,12 @@ TEST(AttentiveDecoder, hypotheses_token_by_token_have_the_bits_of_whole_ones) {
         const Segments segments = Segments::from_lengths(ones);
         cache.extend(segments);
         const Segments of_sources = Segments::from_lengths(hypotheses);
-        const CachedKeys keys{
-            .queries = &of_sources, .keys = &sources, .key_rows = places};
-        return decoder(token, {.segments = &segments, .cache = &cache},
-                       AttentiveDecoder::CachedSource{&kept, &keys},
-                       ones.size() == 2 ? std::span<const CellState>(begin)
-                                        : std::span<const CellState>(),
-                       run);
+        const CachedKeys keys{.queries = &of_sources, .keys = &sources, .key_rows = places};
+        return decoder(
+            token, {.segments = &segments, .cache = &cache},
+            AttentiveDecoder::CachedSource{&kept, &keys},
+            ones.size() == 2 ? std::span<const CellState>(begin) : std::span<const CellState>(),
+            run);
       };
       const auto expect_row = [&](const AttentiveDecoder::Result& got, int64_t row, int64_t of) {
         EXPECT_TRUE(has_same_bits(got.h.slice(0, row, 1), whole.h.slice(0, of, 1))) << scoring;
@@ -299,7 +298,7 @@ TEST(AttentiveDecoder, observer_sees_the_weights_that_were_used) {
   const NoGrad off;
   for (const std::string& scoring : scoring_names()) {
     Parameters all(5);
-    const AttentiveDecoder decoder(Scope(all), decoder_options(Cell::gru, scoring));
+    const AttentiveDecoder decoder(Scope(all), decoder_options(RecurrentCell::gru, scoring));
     const Tensor memory = random_rows(7, 9, 3);
     const Segments targets = Segments::from_lengths(std::vector<int64_t>{2, 3});
     const Segments sources = Segments::from_lengths(std::vector<int64_t>{3, 4});
@@ -325,7 +324,7 @@ TEST(AttentiveDecoder, observer_sees_the_weights_that_were_used) {
 TEST(AttentiveDecoder, every_gradient_is_the_slope_of_the_loss) {
   for (const std::string& scoring : scoring_names()) {
     Parameters all(5);
-    const AttentiveDecoder decoder(Scope(all), decoder_options(Cell::lstm, scoring));
+    const AttentiveDecoder decoder(Scope(all), decoder_options(RecurrentCell::lstm, scoring));
     const Tensor x = random_rows(5, 7, 1), memory = random_rows(7, 9, 3);
     const Segments targets = Segments::from_lengths(std::vector<int64_t>{2, 3});
     const Segments sources = Segments::from_lengths(std::vector<int64_t>{3, 4});

@@ -24,18 +24,19 @@ Tensors outputs_of(const Recurrence& y) { return {y.h, y.last.h, y.last.c}; }
 void add_recurrence(std::vector<OpCase>& all, const OpSizes& z) {
   const Segments some = Segments::from_lengths(z.sentences);
   const int64_t h = z.width, n = some.count(), rows = some.rows();
-  for (const auto& [cell, name] : {std::pair{Cell::tanh, "tanh"}, {Cell::relu, "relu"},
-                                   {Cell::gru, "gru"}, {Cell::lstm, "lstm"}}) {
+  for (const auto& [cell, name] : {std::pair{RecurrentCell::tanh, "tanh"},
+                                   {RecurrentCell::relu, "relu"},
+                                   {RecurrentCell::gru, "gru"},
+                                   {RecurrentCell::lstm, "lstm"}}) {
     const int64_t gates = gates_of(cell) * h;
     for (const bool is_reversed : {false, true}) {
       const RecurrenceOptions options{.cell = cell, .is_reversed = is_reversed};
       const auto f = [=](auto op) {
         return [=](const Tensors& x) {
-          const CellState begin{x[3], options.cell == Cell::lstm ? x[4] : Tensor()};
-          const bool has_kink = options.cell == Cell::relu;
+          const CellState begin{x[3], options.cell == RecurrentCell::lstm ? x[4] : Tensor()};
+          const bool has_kink = options.cell == RecurrentCell::relu;
           const Tensor w = has_kink ? scale(x[1], 0.0625f) : small(x[1]);
-          return outputs_of(
-              op(has_kink ? from_kink(x[0]) : x[0], {w, x[2]}, begin, some, options));
+          return outputs_of(op(has_kink ? from_kink(x[0]) : x[0], {w, x[2]}, begin, some, options));
         };
       };
       OpCase c{.op = "recurrence",
@@ -44,13 +45,13 @@ void add_recurrence(std::vector<OpCase>& all, const OpSizes& z) {
                .function = f(recurrence),
                .reference = f(recurrence_reference),
                .always_f32 = {2}};
-      if (cell == Cell::lstm) c.shapes.push_back({n, h}), c.always_f32.push_back(4);
+      if (cell == RecurrentCell::lstm) c.shapes.push_back({n, h}), c.always_f32.push_back(4);
       all.push_back(c);
     }
   }
   const auto f = [=](auto op) {
     return [=](const Tensors& x) {
-      const Recurrence y = op(x[0], {small(x[1]), {}}, {}, some, {.cell = Cell::lstm});
+      const Recurrence y = op(x[0], {small(x[1]), {}}, {}, some, {.cell = RecurrentCell::lstm});
       return Tensors{Tensor(), Tensor(), y.last.c};
     };
   };
@@ -74,17 +75,19 @@ void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
   const Segments keys = Segments::from_lengths(lengths);
   const int64_t h = z.width, e = h + 3, n = targets.count();
   for (const AttentiveCase& k :
-       {AttentiveCase{"lstm_additive_gated", {Cell::lstm, Scoring::additive}, true, true, true},
-        AttentiveCase{"gru_dot", {Cell::gru, Scoring::dot, 0.3f}, false, false, false},
-        AttentiveCase{"tanh_linear", {Cell::tanh, Scoring::linear}, true, false, true},
-        AttentiveCase{"gru_scaled_dot_gated", {Cell::gru, Scoring::dot}, true, true, true}}) {
+       {AttentiveCase{
+            "lstm_additive_gated", {RecurrentCell::lstm, Scoring::additive}, true, true, true},
+        AttentiveCase{"gru_dot", {RecurrentCell::gru, Scoring::dot, 0.3f}, false, false, false},
+        AttentiveCase{"tanh_linear", {RecurrentCell::tanh, Scoring::linear}, true, false, true},
+        AttentiveCase{
+            "gru_scaled_dot_gated", {RecurrentCell::gru, Scoring::dot}, true, true, true}}) {
     const int64_t d = k.has_query ? h - 2 : h, gates = gates_of(k.options.cell) * h;
     const int64_t score = k.options.scoring == Scoring::dot      ? 0
                           : k.options.scoring == Scoring::linear ? 2 * d
                                                                  : d;
     OpCase c{.op = "attentive_recurrence", .variant = k.name, .shapes = {}, .function = {}};
-    c.shapes = {{targets.rows(), gates}, {gates, h},       {gates},
-                {gates, e},              {keys.rows(), d}, {keys.rows(), e}};
+    c.shapes = {{targets.rows(), gates}, {gates, h},      {gates}, {gates, e},
+                {keys.rows(), d},        {keys.rows(), e}};
     c.always_f32 = {2};
     const auto input = [&](bool is_there, const Shape& shape, bool is_f32 = false) {
       if (!is_there) return size_t{0};
@@ -95,7 +98,8 @@ void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
     const size_t query = input(k.has_query, {d, h}), weight = input(score > 0, {1, score});
     const size_t gate = input(k.is_gated, {1, h}), gate_bias = input(k.is_gated, {1}, true);
     const size_t begin_h = input(k.has_begin, {n, h});
-    const size_t begin_c = input(k.has_begin && k.options.cell == Cell::lstm, {n, h}, true);
+    const size_t begin_c =
+        input(k.has_begin && k.options.cell == RecurrentCell::lstm, {n, h}, true);
     const auto f = [=](auto op) {
       return [=](const Tensors& x) {
         const auto at = [&](size_t i) { return i == 0 ? Tensor() : x[i]; };
@@ -120,22 +124,25 @@ void add_unevenness(std::vector<OpCase>& all, const OpSizes& z) {
   all.push_back({.op = "unevenness",
                  .variant = "ragged",
                  .shapes = {{pairs}},
-                 .function = [=](const Tensors& x) {
-                   return Tensors{unevenness(cast(x[0], DType::f32), targets, keys)};
-                 },
-                 .plain = [=](const definition::Inputs& in) {
-                   double total = 0;
-                   for (int64_t s = 0, first = 0; s < keys.count(); ++s) {
-                     const int64_t m = keys.length(s);
-                     for (int64_t key = 0; key < m; ++key) {
-                       double sum = 0;
-                       for (int64_t r = 0; r < targets.length(s); ++r) sum += in[0][first + r * m + key];
-                       total += (1 - sum) * (1 - sum);
-                     }
-                     first += targets.length(s) * m;
-                   }
-                   return definition::Doubles{total / static_cast<double>(keys.count())};
-                 }});
+                 .function =
+                     [=](const Tensors& x) {
+                       return Tensors{unevenness(cast(x[0], DType::f32), targets, keys)};
+                     },
+                 .plain =
+                     [=](const definition::Inputs& in) {
+                       double total = 0;
+                       for (int64_t s = 0, first = 0; s < keys.count(); ++s) {
+                         const int64_t m = keys.length(s);
+                         for (int64_t key = 0; key < m; ++key) {
+                           double sum = 0;
+                           for (int64_t r = 0; r < targets.length(s); ++r)
+                             sum += in[0][first + r * m + key];
+                           total += (1 - sum) * (1 - sum);
+                         }
+                         first += targets.length(s) * m;
+                       }
+                       return definition::Doubles{total / static_cast<double>(keys.count())};
+                     }});
 }
 
 }  // namespace

@@ -25,14 +25,15 @@ Tensor row_of(const Tensor& x, int64_t row, int64_t width, DType dtype) {
 }
 
 // x: [1, gates h] pre-activations of the input, s: of the state
-CellState next_state(Cell cell, const Tensor& x, const Tensor& s, const CellState& before) {
+CellState next_state(RecurrentCell cell, const Tensor& x, const Tensor& s,
+                     const CellState& before) {
   const int64_t h = before.h.size(1);
   const auto part = [h](const Tensor& all, int64_t gate) { return slice(all, 1, gate * h, h); };
   const Tensor both = add(x, s);
-  if (cell == Cell::tanh || cell == Cell::relu) {
-    return {activation(cell == Cell::tanh ? Activation::tanh : Activation::relu, both)};
+  if (cell == RecurrentCell::tanh || cell == RecurrentCell::relu) {
+    return {activation(cell == RecurrentCell::tanh ? Activation::tanh : Activation::relu, both)};
   }
-  if (cell == Cell::gru) {
+  if (cell == RecurrentCell::gru) {
     const Tensor r = sigmoid(part(both, 0)), z = sigmoid(part(both, 1));
     const Tensor n = tanh_of(add(part(x, 2), mul(r, part(s, 2))));
     return {add(n, mul(z, add(before.h, scale(n, -1))))};
@@ -65,7 +66,7 @@ Recurrence recurrence_reference(const Tensor& x, const StateWeights& w, const Ce
     last_c.push_back(state.c);
   }
   Recurrence y{.h = joined(states), .c = {}, .last = {joined(last_h), {}}};
-  if (o.cell == Cell::lstm) y.last.c = joined(last_c);
+  if (o.cell == RecurrentCell::lstm) y.last.c = joined(last_c);
   return y;
 }
 
@@ -99,7 +100,7 @@ AttentiveRecurrence attentive_reference(const Tensor& x, const AttentiveWeights&
                         .contexts = joined(contexts),
                         .weights = joined(weights),
                         .queries = {}};
-  if (o.cell == Cell::lstm) y.states.last.c = joined(last_c);
+  if (o.cell == RecurrentCell::lstm) y.states.last.c = joined(last_c);
   return y;
 }
 

@@ -6,8 +6,8 @@
 
 #include "heddle/base/parallel.h"
 #include "heddle/ops/elementwise.h"
-#include "heddle/ops/reduce.h"
 #include "heddle/ops/recurrent/attentive_recurrence.h"
+#include "heddle/ops/reduce.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle {
@@ -43,7 +43,7 @@ bool has_same_bits(const Tensor& a, const Tensor& b) {
 
 // A model of one cell that may attend, and a batch of it.
 struct Problem {
-  Cell cell;
+  RecurrentCell cell;
   DType dtype;
   bool attends;
   Scoring scoring;
@@ -52,7 +52,8 @@ struct Problem {
   AttentiveWeights w;
   CellState begin;
 
-  Problem(Cell of, DType type, bool is_attentive, int64_t n = 70, Scoring how = Scoring::additive)
+  Problem(RecurrentCell of, DType type, bool is_attentive, int64_t n = 70,
+          Scoring how = Scoring::additive)
       : cell(of),
         dtype(type),
         attends(is_attentive),
@@ -70,7 +71,7 @@ struct Problem {
     if (scoring == Scoring::linear) w.score = normal({1, 2 * d}, 10, 1, dtype);
     w.gate = normal({1, kWidth}, 11, 0.5f, dtype);
     begin.h = normal({n, kWidth}, 12, 1, dtype);
-    if (cell == Cell::lstm) begin.c = normal({n, kWidth}, 13, 1, DType::f32);
+    if (cell == RecurrentCell::lstm) begin.c = normal({n, kWidth}, 13, 1, DType::f32);
   }
   struct Result {
     Tensor h, last, contexts, dx, dv;
@@ -102,12 +103,13 @@ struct Problem {
   }
 };
 
-const Cell kCells[] = {Cell::tanh, Cell::relu, Cell::gru, Cell::lstm};
+const RecurrentCell kCells[] = {RecurrentCell::tanh, RecurrentCell::relu, RecurrentCell::gru,
+                                RecurrentCell::lstm};
 
 template <class F>
 void for_each_problem(const F& f) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const Cell cell : kCells) {
+    for (const RecurrentCell cell : kCells) {
       for (const bool attends : {false, true}) {
         SCOPED_TRACE(fmt::format("{} cell {}{}", dtype_name(dtype), static_cast<int>(cell),
                                  attends ? " with attention" : ""));
@@ -161,7 +163,7 @@ TEST(AttentiveRecurrence, tokens_one_by_one_over_cached_keys_have_the_bits_of_th
   const NoGrad off;
   for (const Scoring scoring : {Scoring::dot, Scoring::additive, Scoring::linear}) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      for (const Cell cell : kCells) {
+      for (const RecurrentCell cell : kCells) {
         const Problem p(cell, dtype, true, 5, scoring);
         // Keys backwards in a cache.
         std::vector<int32_t> places, source_of = {3, 3, 0, 4, 4, 4};
@@ -176,14 +178,13 @@ TEST(AttentiveRecurrence, tokens_one_by_one_over_cached_keys_have_the_bits_of_th
         const Segments steps = Segments::uniform(6, 4);
         const Tensor x = normal({24, p.x.size(1)}, 20, 1, dtype);
         const AttentiveOptions options{.cell = cell, .scoring = scoring};
-        const AttentiveRecurrence whole =
-            attentive_recurrence(x, p.w, cached, {}, steps, options);
+        const AttentiveRecurrence whole = attentive_recurrence(x, p.w, cached, {}, steps, options);
         CellState state;
         for (int64_t t = 0; t < 4; ++t) {
           std::vector<Tensor> parts;
           for (int64_t s = 0; s < 6; ++s) parts.push_back(x.slice(0, 4 * s + t, 1));
-          const AttentiveRecurrence y = attentive_recurrence(
-              concat(parts, 0), p.w, cached, state, Segments::uniform(6, 1), options);
+          const AttentiveRecurrence y = attentive_recurrence(concat(parts, 0), p.w, cached, state,
+                                                             Segments::uniform(6, 1), options);
           for (int64_t s = 0; s < 6; ++s) {
             const auto row = [&](const Tensor& all, int64_t r) { return all.slice(0, r, 1); };
             ASSERT_TRUE(has_same_bits(row(y.states.h, s), row(whole.states.h, 4 * s + t)));
@@ -198,11 +199,12 @@ TEST(AttentiveRecurrence, tokens_one_by_one_over_cached_keys_have_the_bits_of_th
 }
 
 TEST(Recurrence, a_sequence_without_tokens_ends_as_it_began) {
-  const Problem p(Cell::lstm, DType::f32, false, 3);
+  const Problem p(RecurrentCell::lstm, DType::f32, false, 3);
   const Segments none = Segments::from_lengths(std::vector<int64_t>{0, 1, 0});
   Leaf leaf;
   const CellState begin{p.begin.h.with_leaf(&leaf), p.begin.c};
-  const Recurrence y = recurrence(p.x.slice(0, 0, 1), p.w.state, begin, none, {.cell = Cell::lstm});
+  const Recurrence y =
+      recurrence(p.x.slice(0, 0, 1), p.w.state, begin, none, {.cell = RecurrentCell::lstm});
   for (const int64_t i : {0, 2}) {
     EXPECT_TRUE(has_same_bits(y.last.h.slice(0, i, 1), p.begin.h.slice(0, i, 1)));
     EXPECT_TRUE(has_same_bits(y.last.c.slice(0, i, 1), p.begin.c.slice(0, i, 1)));
@@ -212,18 +214,18 @@ TEST(Recurrence, a_sequence_without_tokens_ends_as_it_began) {
 }
 
 TEST(AttentiveRecurrence, a_source_without_tokens_gives_zero_contexts) {
-  const Problem p(Cell::gru, DType::f32, true, 2);
+  const Problem p(RecurrentCell::gru, DType::f32, true, 2);
   const Segments none = Segments::from_lengths(std::vector<int64_t>{0, 2});
   const AttentiveRecurrence y = attentive_recurrence(
       p.x.slice(0, 0, 3), p.w,
       {.k = normal({2, 16}, 1, 1, DType::f32), .v = p.v.slice(0, 0, 2).clone(), .keys = &none}, {},
-      Segments::from_lengths(std::vector<int64_t>{2, 1}), {.cell = Cell::gru});
+      Segments::from_lengths(std::vector<int64_t>{2, 1}), {.cell = RecurrentCell::gru});
   for (int64_t i = 0; i < 2 * kSourceWidth; ++i) EXPECT_EQ(y.contexts.data<float>()[i], 0);
   EXPECT_EQ(y.weights.elements(), 2);
 }
 
 TEST(Recurrence, sizes_that_do_not_fit_are_shape_errors) {
-  const Problem p(Cell::gru, DType::f32, true, 3);
+  const Problem p(RecurrentCell::gru, DType::f32, true, 3);
   const auto expect_refused = [](const auto& f) {
     try {
       f();
@@ -232,24 +234,24 @@ TEST(Recurrence, sizes_that_do_not_fit_are_shape_errors) {
       EXPECT_EQ(e.kind(), ErrorKind::shape) << e.what();
     }
   };
-  expect_refused([&] { recurrence(p.x, p.w.state, {}, p.targets, {.cell = Cell::lstm}); });
-  expect_refused([&] { recurrence(p.x, p.w.state, {}, p.sources, {.cell = Cell::gru}); });
+  expect_refused([&] { recurrence(p.x, p.w.state, {}, p.targets, {.cell = RecurrentCell::lstm}); });
+  expect_refused([&] { recurrence(p.x, p.w.state, {}, p.sources, {.cell = RecurrentCell::gru}); });
   expect_refused([&] {
-    recurrence(p.x, p.w.state, {p.begin.h.slice(0, 0, 2)}, p.targets, {.cell = Cell::gru});
+    recurrence(p.x, p.w.state, {p.begin.h.slice(0, 0, 2)}, p.targets, {.cell = RecurrentCell::gru});
   });
-  const AttentiveOptions linear{.cell = Cell::gru, .scoring = Scoring::linear};
+  const AttentiveOptions linear{.cell = RecurrentCell::gru, .scoring = Scoring::linear};
   expect_refused([&] {
     attentive_recurrence(p.x, p.w, {p.k, p.v, &p.sources}, {}, p.targets, linear);
   });
 }
 
 TEST(AttentiveRecurrence, cached_keys_have_no_gradient) {
-  const Problem p(Cell::gru, DType::f32, true, 3);
+  const Problem p(RecurrentCell::gru, DType::f32, true, 3);
   const std::vector<int32_t> own = {0, 1, 2};
   Leaf leaf;
   EXPECT_THROW(attentive_recurrence(p.x.with_leaf(&leaf), p.w,
                                     {.k = p.k, .v = p.v, .keys = &p.sources, .source_of = own}, {},
-                                    p.targets, {.cell = Cell::gru}),
+                                    p.targets, {.cell = RecurrentCell::gru}),
                Error);
   clear_tape();
 }

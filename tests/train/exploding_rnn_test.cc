@@ -20,7 +20,8 @@ struct Trained {
 // A ReLU RNN over 40 steps whose states grow by a tenth at each; its last state is to be 1.
 Trained train(double clip) {
   nn::Parameters all(7);
-  const nn::RecurrentLayers layers(nn::Scope(all), {.cell = Cell::relu, .in = 4, .width = 16});
+  const nn::RecurrentLayers layers(nn::Scope(all),
+                                   {.cell = RecurrentCell::relu, .in = 4, .width = 16});
   for (const auto& p : all.all()) {
     if (p->name() != "weight_hh_l0") continue;
     for (int64_t i = 0; i < 16; ++i) p->value().data<float>()[i * 17] += 1.1f;

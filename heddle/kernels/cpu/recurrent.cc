@@ -60,11 +60,11 @@ HWY_INLINE void keep_gates(const CellArgs& a, int64_t row, int64_t c, Vec k0, Ve
 }
 
 // The new state of some columns.
-template <Cell kCell, class T, class Part>
+template <RecurrentCell kCell, class T, class Part>
 HWY_INLINE Vec state_of(const PreActivations<T>& p, int64_t c, Part part) {
   const CellArgs& a = p.a;
   const int64_t width = a.h.width;
-  if constexpr (kCell == Cell::lstm) {
+  if constexpr (kCell == RecurrentCell::lstm) {
     const Vec i = sigmoid_vec(p.both(c, part)), f = sigmoid_vec(p.both(width + c, part));
     const Vec g = tanh_vec(p.both(2 * width + c, part));
     const Vec o = sigmoid_vec(p.both(3 * width + c, part));
@@ -73,7 +73,7 @@ HWY_INLINE Vec state_of(const PreActivations<T>& p, int64_t c, Part part) {
     store(cell, a.c.row<float>(p.row) + c, part);
     keep_gates<T>(a, p.row, c, i, f, g, o, part);
     return hn::Mul(o, tanh_vec(cell));
-  } else if constexpr (kCell == Cell::gru) {
+  } else if constexpr (kCell == RecurrentCell::gru) {
     const Vec r = sigmoid_vec(p.both(c, part)), z = sigmoid_vec(p.both(width + c, part));
     const Vec s = p.state(2 * width + c, part);
     const Vec n = tanh_vec(hn::MulAdd(r, s, p.input(2 * width + c, part)));
@@ -81,14 +81,14 @@ HWY_INLINE Vec state_of(const PreActivations<T>& p, int64_t c, Part part) {
         a.h_before.data == nullptr ? zero() : load(at<T>(a.h_before, a.before[p.i], c), part);
     keep_gates<T>(a, p.row, c, r, z, n, s, part);
     return hn::MulAdd(z, hn::Sub(h, n), n);
-  } else if constexpr (kCell == Cell::tanh) {
+  } else if constexpr (kCell == RecurrentCell::tanh) {
     return tanh_vec(p.both(c, part));
   } else {
     return hn::Max(zero(), p.both(c, part));  // NaN stays
   }
 }
 
-template <Cell kCell, class T>
+template <RecurrentCell kCell, class T>
 HWY_INLINE void step_row(const CellArgs& a, int64_t i) {
   const PreActivations<T> p{a, i, a.rows[i]};
   for_columns(a.h.width, [&](int64_t c, auto part) HWY_ATTR {
@@ -130,8 +130,8 @@ struct StepBackward {
   template <class Part>
   HWY_INLINE void gru(Vec dh, int64_t c, Part part) const {
     const Vec r = kept(0, c, part), z = kept(1, c, part), n = kept(2, c, part);
-    const Vec h = a.h_before.data == nullptr ? zero()
-                                             : load(at<T>(a.h_before, a.before[i], c), part);
+    const Vec h =
+        a.h_before.data == nullptr ? zero() : load(at<T>(a.h_before, a.before[i], c), part);
     const Vec d_n = hn::Mul(hn::Mul(dh, hn::Sub(splat(1.0f), z)), slope_of_tanh(n));
     const Vec d_r = hn::Mul(hn::Mul(d_n, kept(3, c, part)), slope_of_sigmoid(r));
     const Vec d_z = hn::Mul(hn::Mul(dh, hn::Sub(h, n)), slope_of_sigmoid(z));
@@ -144,20 +144,20 @@ struct StepBackward {
   }
 };
 
-template <Cell kCell, class T>
+template <RecurrentCell kCell, class T>
 HWY_INLINE void step_backward_row(const CellBackwardArgs& a, int64_t i) {
   const StepBackward<T> step{a, i, a.rows[i]};
   for_columns(a.dh.width, [&](int64_t c, auto part) HWY_ATTR {
     Vec dh = load(a.dh.row<float>(i) + c, part);
     if (a.dy.data != nullptr) dh = hn::Add(dh, load(at<T>(a.dy, step.row, c), part));
-    if constexpr (kCell == Cell::lstm) {
+    if constexpr (kCell == RecurrentCell::lstm) {
       step.lstm(dh, c, part);
-    } else if constexpr (kCell == Cell::gru) {
+    } else if constexpr (kCell == RecurrentCell::gru) {
       step.gru(dh, c, part);
     } else {
       const Vec h = load(at<T>(a.h, step.row, c), part);
-      const Vec d = kCell == Cell::tanh ? hn::Mul(dh, slope_of_tanh(h))
-                                        : hn::IfThenElseZero(hn::Gt(h, zero()), dh);
+      const Vec d = kCell == RecurrentCell::tanh ? hn::Mul(dh, slope_of_tanh(h))
+                                                 : hn::IfThenElseZero(hn::Gt(h, zero()), dh);
       step.put(0, c, d, d, part);
     }
   });
@@ -165,12 +165,12 @@ HWY_INLINE void step_backward_row(const CellBackwardArgs& a, int64_t i) {
 
 // Calls f.operator()<cell>().
 template <class F>
-void visit_cell(Cell cell, const F& f) {
+void visit_cell(RecurrentCell cell, const F& f) {
   switch (cell) {
-    case Cell::tanh: return f.template operator()<Cell::tanh>();
-    case Cell::relu: return f.template operator()<Cell::relu>();
-    case Cell::gru: return f.template operator()<Cell::gru>();
-    case Cell::lstm: return f.template operator()<Cell::lstm>();
+    case RecurrentCell::tanh: return f.template operator()<RecurrentCell::tanh>();
+    case RecurrentCell::relu: return f.template operator()<RecurrentCell::relu>();
+    case RecurrentCell::gru: return f.template operator()<RecurrentCell::gru>();
+    case RecurrentCell::lstm: return f.template operator()<RecurrentCell::lstm>();
   }
 }
 
@@ -180,7 +180,7 @@ int64_t sequences_per_block(int64_t width) { return rows_per_block(width * 16); 
 }  // namespace
 
 void cell_impl(const CellArgs& a) {
-  visit_cell(a.cell, [&]<Cell kCell>() {
+  visit_cell(a.cell, [&]<RecurrentCell kCell>() {
     visit_rows(
         [&]<class T>() {
           parallel_blocks(a.next.rows, sequences_per_block(a.h.width),
@@ -193,7 +193,7 @@ void cell_impl(const CellArgs& a) {
 }
 
 void cell_backward_impl(const CellBackwardArgs& a) {
-  visit_cell(a.cell, [&]<Cell kCell>() {
+  visit_cell(a.cell, [&]<RecurrentCell kCell>() {
     visit_rows(
         [&]<class T>() {
           parallel_blocks(a.dproduct.rows, sequences_per_block(a.dh.width),

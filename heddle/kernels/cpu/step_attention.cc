@@ -52,9 +52,8 @@ HWY_INLINE void softmax_of(float* w, int64_t count) {
     sum.v[chain] = hn::Add(sum.v[chain], e);
   });
   const Vec total = splat(sum.sum());
-  for_columns(count, [&](int64_t c, auto part) HWY_ATTR {
-    store(hn::Div(load(w + c, part), total), w + c, part);
-  });
+  for_columns(count, [&](int64_t c, auto part)
+                         HWY_ATTR { store(hn::Div(load(w + c, part), total), w + c, part); });
 }
 
 HWY_INLINE float gate_of(float logit) { return hn::GetLane(sigmoid_vec(splat(logit))); }
@@ -89,7 +88,8 @@ HWY_INLINE Vec slope_of(const StepAttention& a, int64_t row, int64_t key, int64_
   if constexpr (kScoring == Scoring::linear) {
     return load(a.score + (kOfKey ? a.k.width + c : c), part);
   } else if constexpr (kScoring == Scoring::dot) {
-    const Vec other = kOfKey ? load(at<T>(a.queries, row, c), part) : load(at<T>(a.k, key, c), part);
+    const Vec other =
+        kOfKey ? load(at<T>(a.queries, row, c), part) : load(at<T>(a.k, key, c), part);
     return hn::Mul(splat(a.scale), other);
   } else {
     const Vec t =
@@ -142,7 +142,9 @@ HWY_INLINE void key_backward(const StepAttentionSourcesArgs& b, int64_t s, int64
                              float* dscore) {
   const StepAttention& a = b.attention;
   const int64_t d = a.k.width, begin = b.row_offsets[s], end = b.row_offsets[s + 1];
-  const auto of = [&](const float* pairs, int64_t r) { return pairs[a.places[r] + key - a.offsets[s]]; };
+  const auto of = [&](const float* pairs, int64_t r) {
+    return pairs[a.places[r] + key - a.offsets[s]];
+  };
   for_columns(d, [&](int64_t c, auto part) HWY_ATTR {
     Vec dk = zero(), first = zero(), second = zero();
     for (int64_t r = begin; r < end; ++r) {

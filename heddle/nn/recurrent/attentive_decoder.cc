@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "heddle/ops/embedding.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle::nn {
@@ -47,6 +48,23 @@ std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_
   }
   return sources;
 }
+
+namespace {
+
+// The state before each token. begin: that of each sequence; undefined: zeros
+Tensor queries_of(const Tensor& h, const Tensor& begin, const Segments& tokens) {
+  const int64_t n = tokens.count();
+  std::vector<int32_t> before;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t r = tokens.begin(i); r < tokens.end(i); ++r) {
+      before.push_back(static_cast<int32_t>(r == tokens.begin(i) ? i : n + r - 1));
+    }
+  }
+  const Tensor first = begin.defined() ? begin : Tensor::zeros({n, h.size(1)}, h.dtype());
+  return gather_rows(concat({first, h}, 0), before);
+}
+
+}  // namespace
 
 AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
     : name_(s.prefix()),
@@ -118,6 +136,13 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
     if (score_ != nullptr) options.score_weight = score_->in(run.compute);
     run.observer->attention(AttentionCall(options_.observed, y.queries, keys, *tokens.segments,
                                           *source.segments, options));
+  }
+  if (run.observer != nullptr && run.observer->steps) {
+    const Tensor asks =
+        queries_of(y.states.h, begin.empty() ? Tensor() : begin[0].h, *tokens.segments);
+    run.observer->steps(
+        options_.observed,
+        {.x = asks, .v = *source.memory, .heads = y.contexts, .output = y.contexts});
   }
   return above(y, tokens, begin, run);
 }

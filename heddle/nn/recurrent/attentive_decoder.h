@@ -15,7 +15,7 @@ namespace heddle::nn {
 class AttentiveDecoder {
  public:
   struct Options {
-    Cell cell = Cell::lstm;
+    RecurrentCell cell = RecurrentCell::lstm;
     int64_t in = 0, width = 0;     ///< of tokens, of states
     int64_t memory_width = 0;      ///< of the memory's rows, which are the values
     int64_t attention_width = 0;   ///< of queries and keys; 0: width

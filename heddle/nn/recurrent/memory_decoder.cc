@@ -9,7 +9,7 @@ namespace heddle::nn {
 namespace {
 
 int64_t state_columns(const MemoryDecoder::Options& o) {
-  return (o.cell == Cell::lstm ? 2 : 1) * o.width;
+  return (o.cell == RecurrentCell::lstm ? 2 : 1) * o.width;
 }
 
 AttentiveDecoder::Options attentive_options(const MemoryDecoder::Options& o) {
@@ -95,7 +95,7 @@ std::vector<CellState> MemoryDecoder::begin_by(const Tensor& summary, const Run&
   for (int64_t i = 0; i < options_.layers; ++i) {
     const int64_t at = i * columns;
     CellState state{.h = activation(Activation::tanh, concat({slice(all, 1, at, w)}, 1))};
-    if (options_.cell == Cell::lstm) {
+    if (options_.cell == RecurrentCell::lstm) {
       state.c = cast(concat({slice(all, 1, at + w, w)}, 1), DType::f32);
     }
     begin.push_back(std::move(state));

@@ -14,7 +14,7 @@ class MemoryDecoder {
   static constexpr const char* kFixed = "none";  ///< the scoring of a decoder without attention
 
   struct Options {
-    Cell cell = Cell::lstm;
+    RecurrentCell cell = RecurrentCell::lstm;
     int64_t in = 0, width = 0;         ///< of tokens, of states
     int64_t memory_width = 0;          ///< of the memory's rows
     std::string scoring = "additive";  ///< see scoring_of(), or kFixed

@@ -24,7 +24,7 @@ Linear input_layer(const Scope& s, const std::string& suffix, const CellWeights:
   weight.between_hidden_states();
   if (!o.bias) return {s.prefix() + suffix, weight};
   Init bias = init;
-  if (o.opens_forget_gates && o.cell == Cell::lstm) {
+  if (o.opens_forget_gates && o.cell == RecurrentCell::lstm) {
     bias.ones_begin = o.width, bias.ones_count = o.width;
   }
   return {s.prefix() + suffix, weight, &(s / ("bias_ih" + suffix)).parameter({gates}, bias)};
@@ -43,9 +43,10 @@ void copy_rows(const Tensor& src, std::span<const int32_t> index, const Tensor& 
 
 std::vector<std::string> cell_names() { return {"rnn_tanh", "rnn_relu", "gru", "lstm"}; }
 
-Cell cell_of(const std::string& name) {
+RecurrentCell cell_of(const std::string& name) {
   const std::vector<std::string> names = cell_names();
-  constexpr Cell kCells[] = {Cell::tanh, Cell::relu, Cell::gru, Cell::lstm};
+  constexpr RecurrentCell kCells[] = {RecurrentCell::tanh, RecurrentCell::relu, RecurrentCell::gru,
+                                      RecurrentCell::lstm};
   for (size_t i = 0; i < names.size(); ++i) {
     if (name == names[i]) return kCells[i];
   }
@@ -84,7 +85,7 @@ CellState states_before(const RowCache& states, const CachedKeys& tokens, const 
     return x;
   };
   CellState state{.h = part(0, begin.h, dtype)};
-  if (o.cell == Cell::lstm) state.c = part(o.width, begin.c, DType::f32);
+  if (o.cell == RecurrentCell::lstm) state.c = part(o.width, begin.c, DType::f32);
   return state;
 }
 
@@ -113,9 +114,9 @@ RecurrentLayers::Result RecurrentLayers::operator()(const Tensor& x, const Token
   Result result{.h = x, .last = {}};
   for (int64_t i = 0; i < options_.layers; ++i) {
     if (i > 0) {
-      result.h = dropout(result.h, run.dropout(options_.dropout,
-                                               fmt::format("{}.l{}", name_, options_.first + i),
-                                               tokens.rows));
+      result.h = dropout(
+          result.h, run.dropout(options_.dropout, fmt::format("{}.l{}", name_, options_.first + i),
+                                tokens.rows));
     }
     std::vector<Tensor> ways_of;
     for (int64_t way = 0; way < ways(); ++way) {

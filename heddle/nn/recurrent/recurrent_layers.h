@@ -8,7 +8,7 @@
 namespace heddle::nn {
 
 /// A cell by its config value: rnn_tanh, rnn_relu, gru or lstm. Errors: data for another name.
-Cell cell_of(const std::string& name);
+RecurrentCell cell_of(const std::string& name);
 std::vector<std::string> cell_names();
 
 /// The parameters of one direction of a layer, named as PyTorch names them: weight_ih_l0
@@ -17,7 +17,7 @@ std::vector<std::string> cell_names();
 class CellWeights {
  public:
   struct Options {
-    Cell cell = Cell::lstm;
+    RecurrentCell cell = RecurrentCell::lstm;
     int64_t in = 0, width = 0;
     bool bias = true;
     bool opens_forget_gates = false;  ///< LSTM: their bias begins at 1 (Jozefowicz et al. 2015)
@@ -47,7 +47,7 @@ void keep_states(RowCache& states, const CachedKeys& tokens, const Recurrence& p
 class RecurrentLayers {
  public:
   struct Options {
-    Cell cell = Cell::lstm;
+    RecurrentCell cell = RecurrentCell::lstm;
     int64_t in = 0, width = 0, layers = 1;
     bool is_two_way = false;  ///< states of both ways side by side
     double dropout = 0;       ///< of what a layer reads from the one below

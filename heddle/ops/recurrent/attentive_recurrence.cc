@@ -15,8 +15,8 @@ Tensor detached(const Tensor& x) { return x.defined() ? x.detached() : Tensor();
 
 // What a group's steps write, one after the other.
 struct GroupMemory {
-  Tensor q, context, added;   // forward
-  Tensor dcontext, dq, dx;    // backward
+  Tensor q, context, added;  // forward
+  Tensor dcontext, dq, dx;   // backward
   Tensor gate;
   std::vector<int32_t> sources;
 };
@@ -43,9 +43,9 @@ class AttentiveLoop {
   GroupMemory& of(const StepGroup& group, std::vector<GroupMemory>& all) const {
     return all[static_cast<size_t>(&group - loop_.plan().groups.data())];
   }
-  Rows attend(const Step& step, const Rows& state, GroupMemory& memory,
+  Rows attend(const LoopStep& step, const Rows& state, GroupMemory& memory,
               const std::array<uint64_t, 2>& constants) const;
-  void attend_back(const Step& step, const CellLoop::StepGradients& d, GroupMemory& memory,
+  void attend_back(const LoopStep& step, const CellLoop::StepGradients& d, GroupMemory& memory,
                    const Backward& b) const;
   Grads gradients(CellLoop::Gradients d, const Backward& b) const;
 
@@ -79,6 +79,18 @@ void check_weights(const Tensor& x, const AttentiveWeights& w, const AttendedSou
         dtype_name(s.k.dtype()), dtype_name(s.v.dtype()), dtype_name(x.dtype()));
 }
 
+// Where the weights of each row begin, and the end of all.
+std::vector<int64_t> places_of(const Segments& segments, const Segments& keys,
+                               std::span<const int32_t> source_of) {
+  std::vector<int64_t> places = {0};
+  for (int64_t s = 0; s < segments.count(); ++s) {
+    for (int64_t r = segments.begin(s); r < segments.end(s); ++r) {
+      places.push_back(places.back() + keys.length(source_of[s]));
+    }
+  }
+  return places;
+}
+
 AttentiveLoop::AttentiveLoop(const Tensor& x, const AttentiveWeights& weights,
                              const AttendedSources& sources, const CellState& begin,
                              const Segments& segments, const AttentiveOptions& options)
@@ -106,12 +118,7 @@ AttentiveLoop::AttentiveLoop(const Tensor& x, const AttentiveWeights& weights,
         ErrorKind::shape,
         "attentive recurrence: {} sequences ask {} sources of {} keys, but there are {} keys", n,
         keys_.count(), keys_.rows(), rows);
-  places_.push_back(0);
-  for (int64_t s = 0; s < n; ++s) {
-    for (int64_t r = segments.begin(s); r < segments.end(s); ++r) {
-      places_.push_back(places_.back() + keys_.length(source_of_[s]));
-    }
-  }
+  places_ = places_of(segments, keys_, source_of_);
   if (options.scoring != Scoring::dot) {
     const NoGrad off;
     score_ = cast(w_.score, DType::f32).to_contiguous();
@@ -163,7 +170,7 @@ AttentiveRecurrence AttentiveLoop::forward(bool keeps) {
   std::vector<GroupMemory> all = memories();
   const PackedFactor context(w_.context_constant), query(w_.query_constant);
   AttentiveRecurrence y;
-  y.states = loop_.forward(keeps, [&](const Step& step, const Rows& state) {
+  y.states = loop_.forward(keeps, [&](const LoopStep& step, const Rows& state) {
     return attend(step, state, of(step.group, all), {context.constant(), query.constant()});
   });
   y.contexts = contexts_, y.weights = weights_, y.queries = queries_, y.gates = gates_;
@@ -171,7 +178,7 @@ AttentiveRecurrence AttentiveLoop::forward(bool keeps) {
 }
 
 // returns: pre-activations of the step's contexts
-Rows AttentiveLoop::attend(const Step& step, const Rows& state, GroupMemory& memory,
+Rows AttentiveLoop::attend(const LoopStep& step, const Rows& state, GroupMemory& memory,
                            const std::array<uint64_t, 2>& constants) const {
   const int64_t n = step.running();
   const auto some = [n](const Tensor& x) { return x.rows().slice(0, n); };
@@ -218,20 +225,20 @@ Grads AttentiveLoop::backward(std::span<const Tensor> dys) const {
              .dgates = gates_.defined() ? empty_like(gates_) : Tensor(),
              .context_constant = context.constant(),
              .query_constant = query.constant()};
-  CellLoop::Gradients d = loop_.backward(
-      dys[0], {dys[3], dys.size() > 4 ? dys[4] : Tensor()},
-      [&](const Step& step, const CellLoop::StepGradients& of_step) {
-        attend_back(step, of_step, of(step.group, all), b);
-      });
+  CellLoop::Gradients d =
+      loop_.backward(dys[0], {dys[3], dys.size() > 4 ? dys[4] : Tensor()},
+                     [&](const LoopStep& step, const CellLoop::StepGradients& of_step) {
+                       attend_back(step, of_step, of(step.group, all), b);
+                     });
   return gradients(std::move(d), b);
 }
 
-void AttentiveLoop::attend_back(const Step& step, const CellLoop::StepGradients& d,
+void AttentiveLoop::attend_back(const LoopStep& step, const CellLoop::StepGradients& d,
                                 GroupMemory& memory, const Backward& b) const {
   const int64_t n = step.running();
   const auto some = [n](const Tensor& x) { return x.rows().slice(0, n); };
   Rows dx = d.dproduct;
-  if (options_.cell == Cell::gru) {  // its block of n is another one
+  if (options_.cell == RecurrentCell::gru) {  // its block of n is another one
     dx = some(memory.dx);
     kernels().gather_rows(d.dx, step.rows(), dx);
   }
@@ -282,15 +289,14 @@ Grads AttentiveLoop::gradients(CellLoop::Gradients d, const Backward& b) const {
     of_score = Tensor::empty({keys_.count(), score_.size(1)}, DType::f32);
     dscore = Tensor::empty(score_.shape(), DType::f32);
   }
-  kernels().step_attention_sources(
-      {.attention = attention(),
-       .row_offsets = segments_.offsets().data(),
-       .sources = keys_.count(),
-       .dcontexts = b.dcontexts.rows(),
-       .dscores = b.dscores.data<float>(),
-       .dk = dk.rows(),
-       .dv = dv.rows(),
-       .dscore = of_score.defined() ? of_score.rows() : Rows()});
+  kernels().step_attention_sources({.attention = attention(),
+                                    .row_offsets = segments_.offsets().data(),
+                                    .sources = keys_.count(),
+                                    .dcontexts = b.dcontexts.rows(),
+                                    .dscores = b.dscores.data<float>(),
+                                    .dk = dk.rows(),
+                                    .dv = dv.rows(),
+                                    .dscore = of_score.defined() ? of_score.rows() : Rows()});
   if (score_.defined()) kernels().sum_columns(of_score.rows(), dscore.data<float>());
   if (w_.query.defined()) dquery = sum_of_products(b.dqueries, before);
   Tensor dgate, dgate_bias;
@@ -302,8 +308,9 @@ Grads AttentiveLoop::gradients(CellLoop::Gradients d, const Backward& b) const {
       kernels().sum_columns(dlogits.rows(), dgate_bias.data<float>());
     }
   }
-  return {d.x,    d.w,  d.bias, sum_of_products(d.x, contexts_), dquery, dscore, dgate, dgate_bias,
-          dk,     dv,   d.begin.h, d.begin.c};
+  return {d.x,    d.w,    d.bias,    sum_of_products(d.x, contexts_),
+          dquery, dscore, dgate,     dgate_bias,
+          dk,     dv,     d.begin.h, d.begin.c};
 }
 
 }  // namespace
@@ -312,19 +319,16 @@ AttentiveRecurrence attentive_recurrence(const Tensor& x, const AttentiveWeights
                                          const AttendedSources& sources, const CellState& begin,
                                          const Segments& segments,
                                          const AttentiveOptions& options) {
-  const std::vector<Tensor> inputs = {x,       w.state.w,   w.state.bias, w.context,
-                                      w.query, w.score,     w.gate,       w.gate_bias,
+  const std::vector<Tensor> inputs = {x,         w.state.w, w.state.bias, w.context,
+                                      w.query,   w.score,   w.gate,       w.gate_bias,
                                       sources.k, sources.v, begin.h,      begin.c};
   bool keeps = false;
   for (const Tensor& input : inputs) keeps = keeps || needs_grad({&input});
   check(!keeps || (sources.key_rows.empty() && sources.source_of.empty()), ErrorKind::internal,
         "attentive recurrence: cached keys have no gradient");
-  const auto loop =
-      std::make_shared<AttentiveLoop>(x, w, sources, begin, segments, options);
+  const auto loop = std::make_shared<AttentiveLoop>(x, w, sources, begin, segments, options);
   AttentiveRecurrence y = loop->forward(keeps);
-  const BackwardMany backward = [loop](std::span<const Tensor> dys) {
-    return loop->backward(dys);
-  };
+  const BackwardMany backward = [loop](std::span<const Tensor> dys) { return loop->backward(dys); };
   Recurrence& s = y.states;
   if (s.last.c.defined()) {
     record_many("attentive_recurrence", inputs,

@@ -10,25 +10,25 @@ namespace heddle {
 /// The matrices of a step, each of the dtype of the input part; `constant`s: see StateWeights.
 struct AttentiveWeights {
   StateWeights state;
-  Tensor context;              ///< [gates h, e] pre-activations of the context
+  Tensor context;  ///< [gates h, e] pre-activations of the context
   uint64_t context_constant = 0;
-  Tensor query = {};           ///< [d, h]; undefined: the state itself asks, d = h
+  Tensor query = {};  ///< [d, h]; undefined: the state itself asks, d = h
   uint64_t query_constant = 0;
-  Tensor score = {};           ///< [1, d] of additive, [1, 2 d] of linear scores
-  Tensor gate = {};            ///< [1, h]; undefined: contexts are taken whole
-  Tensor gate_bias = {};       ///< [1] f32
+  Tensor score = {};      ///< [1, d] of additive, [1, 2 d] of linear scores
+  Tensor gate = {};       ///< [1, h]; undefined: contexts are taken whole
+  Tensor gate_bias = {};  ///< [1] f32
 };
 
 /// Keys and values of the sources that sequences ask.
 struct AttendedSources {
-  Tensor k, v;                            ///< [any, d], [any, e], of the dtype of the input part
-  const Segments* keys = nullptr;         ///< of each source
-  std::span<const int32_t> key_rows = {};  ///< [keys->rows()] rows of k and v; empty: in order
+  Tensor k, v;                              ///< [any, d], [any, e], of the dtype of the input part
+  const Segments* keys = nullptr;           ///< of each source
+  std::span<const int32_t> key_rows = {};   ///< [keys->rows()] rows of k and v; empty: in order
   std::span<const int32_t> source_of = {};  ///< [sequences]; empty: sequence i asks source i
 };
 
 struct AttentiveOptions {
-  Cell cell = Cell::lstm;
+  RecurrentCell cell = RecurrentCell::lstm;
   Scoring scoring = Scoring::additive;
   float scale = 0;  ///< of dot products; 0: 1 / sqrt(d)
 };
@@ -38,8 +38,8 @@ struct AttentiveRecurrence {
   Tensor contexts;  ///< [rows, e] as the cell gets them
   /// [pairs] f32, row after row the weights of its source's keys, with gradient.
   Tensor weights;
-  Tensor queries;      ///< [rows, d], without gradient
-  Tensor gates = {};   ///< [rows] f32, without gradient, if there are gates
+  Tensor queries;     ///< [rows, d], without gradient
+  Tensor gates = {};  ///< [rows] f32, without gradient, if there are gates
 };
 
 /// e_i = score(query h_{t-1}, k_i), a = softmax(e), c_t = gate sum_i a_i v_i,

@@ -30,8 +30,8 @@ StepGroup group_of(std::span<const int32_t> sequences, int64_t first, const Segm
     if (running == 0) return g;
     for (const int32_t s : sequences.first(running)) {
       g.rows.push_back(static_cast<int32_t>(row_of(segments, s, t, is_reversed)));
-      g.before.push_back(
-          t == 0 ? s : static_cast<int32_t>(row_of(segments, s, t - 1, is_reversed)));
+      g.before.push_back(t == 0 ? s
+                                : static_cast<int32_t>(row_of(segments, s, t - 1, is_reversed)));
     }
     g.offsets.push_back(std::ssize(g.rows));
   }
@@ -50,9 +50,8 @@ StepPlan::StepPlan(const Segments& segments, bool is_reversed)
   const int64_t n = segments.count();
   std::vector<int32_t> longest(n);
   std::iota(longest.begin(), longest.end(), 0);
-  std::stable_sort(longest.begin(), longest.end(), [&](int32_t a, int32_t b) {
-    return segments.length(a) > segments.length(b);
-  });
+  std::stable_sort(longest.begin(), longest.end(),
+                   [&](int32_t a, int32_t b) { return segments.length(a) > segments.length(b); });
   const int64_t threads = is_counting() || in_parallel() ? 1 : num_threads();
   const int64_t parts = std::clamp<int64_t>(n / kLeastSequences, 1, threads);
   for (int64_t part = 0; part < parts; ++part) {
@@ -78,10 +77,7 @@ void StepPlan::for_groups(const std::function<void(const StepGroup&)>& f) const 
 
 CellLoop::CellLoop(const Tensor& x, const StateWeights& weights, const CellState& begin,
                    const Segments& segments, const RecurrenceOptions& options)
-    : options_(options),
-      x_(x.detached()),
-      w_(weights.w.detached()),
-      constant_(weights.constant) {
+    : options_(options), x_(x.detached()), w_(weights.w.detached()), constant_(weights.constant) {
   check(x.rank() == 2 && w_.rank() == 2, ErrorKind::shape, "recurrence: x is {}, w {}", x.shape(),
         w_.shape());
   const int64_t h = w_.size(1), n = segments.count(), gates = gates_of(options.cell) * h;
@@ -96,7 +92,7 @@ CellLoop::CellLoop(const Tensor& x, const StateWeights& weights, const CellState
   check_state("the bias", weights.bias, {gates}, DType::f32);
   check_state("the state h at the beginning", begin.h, {n, h}, x.dtype());
   check_state("the state c at the beginning", begin.c, {n, h}, DType::f32);
-  check(!begin.c.defined() || options.cell == Cell::lstm, ErrorKind::shape,
+  check(!begin.c.defined() || options.cell == RecurrentCell::lstm, ErrorKind::shape,
         "recurrence: only LSTM has a state c");
   if (weights.bias.defined()) bias_ = weights.bias.detached();
   if (begin.h.defined()) begin_.h = begin.h.detached();
@@ -128,7 +124,7 @@ Recurrence CellLoop::forward(bool keeps, const BeforeCell& before_cell) {
   const int64_t rows = x_.size(0), h = width();
   const Shape states{std::ssize(plan_->order), h};
   h_ = Tensor::empty({rows, h}, x_.dtype());
-  if (options_.cell == Cell::lstm) c_ = Tensor::empty({rows, h}, DType::f32);
+  if (options_.cell == RecurrentCell::lstm) c_ = Tensor::empty({rows, h}, DType::f32);
   if (keeps && kept_of(options_.cell) > 0) {
     kept_ = Tensor::empty({rows, kept_of(options_.cell) * h}, x_.dtype());
   }
@@ -146,7 +142,7 @@ void CellLoop::run(const StepGroup& group, const Tensor& state, uint64_t constan
   const Tensor product = Tensor::empty({group.count, x_.size(1)}, DType::f32);
   const Rows states = state.rows().slice(group.first, group.count);
   for (int64_t t = 0; t < group.steps(); ++t) {
-    const Step step{group, t};
+    const LoopStep step{group, t};
     const Rows next = states.slice(0, step.running());
     Rows p;
     if (t > 0 || begin_.h.defined()) {
@@ -172,10 +168,10 @@ void CellLoop::run(const StepGroup& group, const Tensor& state, uint64_t constan
 
 // What the loop backwards carries from step to step, in the order of the plan, and writes.
 struct CellLoop::Carried {
-  Tensor dh, dc;       // [sequences, h] f32
-  Rows dy;             // of all rows
-  Tensor dx, dn;       // [rows, gates h], [rows, h] of GRU
-  uint64_t constant;   // of w
+  Tensor dh, dc;      // [sequences, h] f32
+  Rows dy;            // of all rows
+  Tensor dx, dn;      // [rows, gates h], [rows, h] of GRU
+  uint64_t constant;  // of w
 };
 
 CellLoop::Gradients CellLoop::backward(const Tensor& dh, const CellState& dlast,
@@ -189,29 +185,11 @@ CellLoop::Gradients CellLoop::backward(const Tensor& dh, const CellState& dlast,
                   .dx = empty_like(x_),
                   .dn = {},
                   .constant = packed.constant()};
-  if (options_.cell == Cell::lstm) carried.dc = in_order(dlast.c, states, DType::f32);
-  if (options_.cell == Cell::gru) carried.dn = Tensor::empty({rows, h}, x_.dtype());
+  if (options_.cell == RecurrentCell::lstm) carried.dc = in_order(dlast.c, states, DType::f32);
+  if (options_.cell == RecurrentCell::gru) carried.dn = Tensor::empty({rows, h}, x_.dtype());
   plan_->for_groups([&](const StepGroup& group) { run_back(group, carried, behind_cell); });
 
-  Gradients d{.x = carried.dx, .w = Tensor::empty(w_.shape(), DType::f32), .bias = {}, .begin = {}};
-  // GRU's blocks of r and z are those of x, that of n is not.
-  const Tensor before = states_before();
-  const int64_t gates = x_.size(1), shared = carried.dn.defined() ? gates - h : gates;
-  const auto weights_of = [&](const Rows& of_gates, int64_t first) {
-    kernels().gemm({.a = of_gates,
-                    .b = before.rows(),
-                    .c = d.w.rows().slice(first, of_gates.width),
-                    .transpose_a = true});
-  };
-  weights_of(d.x.rows().columns(0, shared), 0);
-  if (carried.dn.defined()) weights_of(carried.dn.rows(), shared);
-  if (bias_.defined()) {
-    d.bias = Tensor::empty({gates}, DType::f32);
-    kernels().sum_columns(d.x.rows().columns(0, shared), d.bias.data<float>());
-    if (carried.dn.defined()) {
-      kernels().sum_columns(carried.dn.rows(), d.bias.data<float>() + shared);
-    }
-  }
+  Gradients d = sums_over_rows(carried);
   const auto of_sequences = [&](const Tensor& in_order, DType dtype) {
     Tensor y = Tensor::empty(states, dtype);
     kernels().gather_rows(in_order.rows(), plan_->place_of.data(), y.rows());
@@ -222,13 +200,34 @@ CellLoop::Gradients CellLoop::backward(const Tensor& dh, const CellState& dlast,
   return d;
 }
 
+// Of x, w and the bias.
+CellLoop::Gradients CellLoop::sums_over_rows(const Carried& carried) const {
+  const int64_t gates = x_.size(1), h = width();
+  Gradients d{.x = carried.dx, .w = Tensor::empty(w_.shape(), DType::f32), .bias = {}, .begin = {}};
+  if (bias_.defined()) d.bias = Tensor::empty({gates}, DType::f32);
+  const Tensor before = states_before();
+  const auto add_gates = [&](const Rows& of_gates, int64_t first) {
+    kernels().gemm({.a = of_gates,
+                    .b = before.rows(),
+                    .c = d.w.rows().slice(first, of_gates.width),
+                    .transpose_a = true});
+    if (d.bias.defined()) kernels().sum_columns(of_gates, d.bias.data<float>() + first);
+  };
+  // GRU's blocks of r and z are those of x, that of n is not.
+  const int64_t shared = carried.dn.defined() ? gates - h : gates;
+  add_gates(d.x.rows().columns(0, shared), 0);
+  if (carried.dn.defined()) add_gates(carried.dn.rows(), shared);
+  return d;
+}
+
 void CellLoop::run_back(const StepGroup& group, const Carried& carried,
                         const BehindCell& behind_cell) const {
   const Tensor block = Tensor::empty({group.count, x_.size(1)}, x_.dtype());
   const Rows dhs = carried.dh.rows().slice(group.first, group.count);
-  const Rows dcs = carried.dc.defined() ? carried.dc.rows().slice(group.first, group.count) : Rows();
+  const Rows dcs =
+      carried.dc.defined() ? carried.dc.rows().slice(group.first, group.count) : Rows();
   for (int64_t t = group.steps() - 1; t >= 0; --t) {
-    const Step step{group, t};
+    const LoopStep step{group, t};
     const Rows dh = dhs.slice(0, step.running()), dproduct = block.rows().slice(0, step.running());
     kernels().cell_backward({.cell = options_.cell,
                              .rows = step.rows(),
@@ -248,7 +247,7 @@ void CellLoop::run_back(const StepGroup& group, const Carried& carried,
       kernels().gemm({.a = dproduct,
                       .b = w_.rows(),
                       .c = dh,
-                      .accumulate = options_.cell == Cell::gru,
+                      .accumulate = options_.cell == RecurrentCell::gru,
                       .constant_b = carried.constant});
     }
     if (behind_cell) behind_cell(step, {carried.dx.rows(), dproduct, dh});

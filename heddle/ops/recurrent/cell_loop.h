@@ -12,10 +12,10 @@ namespace heddle {
 /// Sequences that go through all their steps together, the longest first: at each step those that
 /// have not ended are the first of them.
 struct StepGroup {
-  int64_t first = 0, count = 0;       ///< those of StepPlan::order
-  std::vector<int64_t> offsets = {0}; ///< [steps + 1] step t has rows [offsets[t], offsets[t + 1])
-  std::vector<int32_t> rows = {};     ///< of a step's sequences, in the batch
-  std::vector<int32_t> before = {};   ///< rows of the step before; at step 0 numbers of sequences
+  int64_t first = 0, count = 0;        ///< those of StepPlan::order
+  std::vector<int64_t> offsets = {0};  ///< [steps + 1] step t has rows [offsets[t], offsets[t + 1])
+  std::vector<int32_t> rows = {};      ///< of a step's sequences, in the batch
+  std::vector<int32_t> before = {};    ///< rows of the step before; at step 0 numbers of sequences
 
   int64_t steps() const { return std::ssize(offsets) - 1; }
   /// Sequences that have a step t.
@@ -55,7 +55,7 @@ class PackedFactor {
 };
 
 /// A step as what stands beside the cell sees it.
-struct Step {
+struct LoopStep {
   const StepGroup& group;
   int64_t t;
   int64_t running() const { return group.running(t); }
@@ -68,7 +68,7 @@ class CellLoop {
  public:
   /// What else the pre-activations of the input get in a step, [running, gates h] f32, or absent
   /// rows. state: [running, h] that before it.
-  using BeforeCell = std::function<Rows(const Step&, const Rows& state)>;
+  using BeforeCell = std::function<Rows(const LoopStep&, const Rows& state)>;
   /// Gradients of a step behind those of its cell.
   struct StepGradients {
     Rows dx;        ///< [rows, gates h] of the input's pre-activations
@@ -76,7 +76,7 @@ class CellLoop {
     Rows dh;        ///< [running, h] f32 of the state before
   };
   /// Adds what the state before gets otherwise to dh.
-  using BehindCell = std::function<void(const Step&, const StepGradients&)>;
+  using BehindCell = std::function<void(const LoopStep&, const StepGradients&)>;
 
   struct Gradients {
     Tensor x, w, bias;
@@ -103,6 +103,7 @@ class CellLoop {
   void run(const StepGroup& group, const Tensor& state, uint64_t constant,
            const BeforeCell& before_cell) const;
   void run_back(const StepGroup& group, const Carried& carried, const BehindCell& behind) const;
+  Gradients sums_over_rows(const Carried& carried) const;
   Tensor in_order(const Tensor& of_sequences, const Shape& shape, DType dtype) const;
   Tensor last_of(const Tensor& rows, const Tensor& begin) const;
 

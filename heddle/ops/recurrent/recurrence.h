@@ -9,8 +9,8 @@ namespace heddle {
 
 /// What a cell makes of the state before: pre-activations w h + bias.
 struct StateWeights {
-  Tensor w;            ///< [gates h, h], of the dtype of the input part; blocks as of Cell
-  Tensor bias = {};    ///< [gates h] f32; undefined: none
+  Tensor w;          ///< [gates h, h], of the dtype of the input part; blocks as of RecurrentCell
+  Tensor bias = {};  ///< [gates h] f32; undefined: none
   uint64_t constant = 0;  ///< see GemmArgs::constant_b; 0: anything, w is packed for the call
 };
 
@@ -27,7 +27,7 @@ struct Recurrence {
 };
 
 struct RecurrenceOptions {
-  Cell cell = Cell::lstm;
+  RecurrentCell cell = RecurrentCell::lstm;
   bool is_reversed = false;  ///< sequences are read from their last token to their first
 };
 

@@ -34,9 +34,11 @@ struct LanguageFields : TextFields {
   LanguageFields() { tokenizer_type = "char"; }
   void suit(TrainConfig& config) override {
     TextFields::suit(config);
-    if (config.stack.integer({"mem_len"}) < 0) return;
-    sampling = "streams";  // Transformer-XL
+    auto unmade = nn::Parameters::shapes_alone();
+    if (memory_length(*config.stack.make(nn::Scope(unmade))) == 0) return;
+    sampling = "streams";
     block_size = 64;
+    if (config.stack.integer({"mem_len"}) < 0) return;  // Transformer-XL
     // The published ones are of its vocabulary.
     set_from_string(config.stack.fields(), "cutoffs", "");
   }
