@@ -51,7 +51,7 @@ TEST_F(CaptionPageTest, words_show_where_the_model_looked) {
     reader.check(Math.abs(weights.reduce((a, b) => a + b, 0) - 1) < 0.01, "which sum to 1");
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
   )js",
-        6);
+        11);
 }
 
 TEST_F(CaptionPageTest, layout_holds) { check_layout(path_); }
