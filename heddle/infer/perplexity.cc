@@ -49,9 +49,10 @@ void check_segments(const LanguageModel& model, PerplexityOptions& o) {
       "`stride` is {}; a model with memory reads segments end to end: leave it away, or set their "
       "length by `context`",
       o.stride);
+  // Of a model that has no memory, or one state, which says nothing of lengths.
   constexpr int64_t kWithoutMemory = 512;
   const int64_t remembered = memory_length(model);
-  if (o.context == 0) o.context = remembered > 0 ? remembered : kWithoutMemory;
+  if (o.context == 0) o.context = remembered > 1 ? remembered : kWithoutMemory;
   o.stride = o.context;
 }
 

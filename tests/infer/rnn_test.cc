@@ -141,6 +141,7 @@ TEST(RnnLm, state_that_is_carried_makes_segments_as_good_as_the_whole_text) {
       EXPECT_NEAR(parts.nll, whole, 1e-9 * whole) << context;
       EXPECT_EQ(parts.tokens, 42);
     }
+    EXPECT_NEAR(likelihood_of_text(model, ids, {}).nll, whole, 1e-9 * whole);
     const TextLikelihood alone = likelihood_of_text(model, ids, {.context = 5, .memory = false});
     EXPECT_GT(std::abs(alone.nll - whole), 1e-4 * whole);
   }

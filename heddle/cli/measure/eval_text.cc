@@ -122,7 +122,10 @@ std::string as_json(const TextReport& r, const Precision& precision) {
 
 // What a token saw of those before it.
 std::string context_text(const TextLikelihood& l) {
-  if (l.memory > 0) {
+  if (l.memory == 1) {
+    return fmt::format("segments of {}, and the state behind those before", l.context);
+  }
+  if (l.memory > 1) {
     return fmt::format("segments of {}, and a memory of {} tokens before them", l.context,
                        l.memory);
   }

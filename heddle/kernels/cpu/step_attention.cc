@@ -142,9 +142,8 @@ HWY_INLINE void key_backward(const StepAttentionSourcesArgs& b, int64_t s, int64
                              float* dscore) {
   const StepAttention& a = b.attention;
   const int64_t d = a.k.width, begin = b.row_offsets[s], end = b.row_offsets[s + 1];
-  const auto of = [&](const float* pairs, int64_t r) {
-    return pairs[a.places[r] + key - a.offsets[s]];
-  };
+  const auto of = [&](const float* pairs, int64_t r)
+                      HWY_ATTR { return pairs[a.places[r] + key - a.offsets[s]]; };
   for_columns(d, [&](int64_t c, auto part) HWY_ATTR {
     Vec dk = zero(), first = zero(), second = zero();
     for (int64_t r = begin; r < end; ++r) {

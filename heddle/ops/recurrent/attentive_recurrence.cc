@@ -112,7 +112,8 @@ AttentiveLoop::AttentiveLoop(const Tensor& x, const AttentiveWeights& weights,
     source_of_.push_back(static_cast<int32_t>(s));
   }
   const int64_t rows = key_rows_.empty() ? sources.k.size(0) : std::ssize(key_rows_);
-  check(keys_.rows() == rows && std::ssize(source_of_) == n &&
+  const bool is_own = sources.source_of.empty();  // sequence i asks source i
+  check(keys_.rows() == rows && std::ssize(source_of_) == n && (!is_own || keys_.count() == n) &&
             std::all_of(source_of_.begin(), source_of_.end(),
                         [&](int32_t s) { return s >= 0 && s < keys_.count(); }),
         ErrorKind::shape,
@@ -341,12 +342,14 @@ AttentiveRecurrence attentive_recurrence(const Tensor& x, const AttentiveWeights
 }
 
 Tensor unevenness(const Tensor& weights, const Segments& segments, const Segments& keys) {
+  check(segments.count() == keys.count(), ErrorKind::shape,
+        "unevenness: weights of {} sequences over {} sources; each sequence asks one of its own",
+        segments.count(), keys.count());
   int64_t pairs = 0;
   for (int64_t s = 0; s < segments.count(); ++s) pairs += segments.length(s) * keys.length(s);
-  check(segments.count() == keys.count() && weights.elements() == pairs &&
-            weights.dtype() == DType::f32,
-        ErrorKind::shape, "unevenness: {} weights of {} sequences over {} sources of {} pairs",
-        weights.elements(), segments.count(), keys.count(), pairs);
+  check(weights.elements() == pairs && weights.dtype() == DType::f32, ErrorKind::shape,
+        "unevenness: weights are {} {}, but the sequences and their sources make {} pairs, in f32",
+        weights.shape(), dtype_name(weights.dtype()), pairs);
   // Of each key: 1 - the sum of its weights, the queries in order.
   std::vector<double> left(keys.rows(), 1.0);
   const auto for_pairs = [segments, keys](const auto& f) {
@@ -365,9 +368,9 @@ Tensor unevenness(const Tensor& weights, const Segments& segments, const Segment
   return record("unevenness", {weights}, Tensor::full({1}, static_cast<float>(sum * share)),
                 [=, left = std::move(left)](const Tensor& dy) -> Grads {
                   Tensor d = Tensor::empty({pairs}, DType::f32);
+                  const double factor = -2 * share * double{dy.item()};
                   for_pairs([&](int64_t pair, int64_t key) {
-                    d.data<float>()[pair] =
-                        static_cast<float>(-2 * left[key] * share * double{dy.item()});
+                    d.data<float>()[pair] = static_cast<float>(left[key] * factor);
                   });
                   return {d};
                 });

@@ -52,7 +52,7 @@ StepPlan::StepPlan(const Segments& segments, bool is_reversed)
   std::iota(longest.begin(), longest.end(), 0);
   std::stable_sort(longest.begin(), longest.end(),
                    [&](int32_t a, int32_t b) { return segments.length(a) > segments.length(b); });
-  const int64_t threads = is_counting() || in_parallel() ? 1 : num_threads();
+  const int64_t threads = is_counting() || is_profiling() || in_parallel() ? 1 : num_threads();
   const int64_t parts = std::clamp<int64_t>(n / kLeastSequences, 1, threads);
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t first = std::ssize(order);
@@ -72,7 +72,7 @@ StepPlan::StepPlan(const Segments& segments, bool is_reversed)
 }
 
 void StepPlan::for_groups(const std::function<void(const StepGroup&)>& f) const {
-  parallel_for(std::ssize(groups), [&](int64_t i) { f(groups[i]); });
+  parallel_kernels(std::ssize(groups), [&](int64_t i) { f(groups[i]); });
 }
 
 CellLoop::CellLoop(const Tensor& x, const StateWeights& weights, const CellState& begin,
