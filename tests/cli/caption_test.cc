@@ -1,5 +1,6 @@
 // Captioners at the command line: training on drawn shapes, exact resume, captions, their page, how
 // they are judged, and models or files that do not fit.
+#include <algorithm>
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
@@ -103,6 +104,36 @@ TEST_F(CaptionCommand, evaluation_judges_what_the_images_show) {
       run_heddle({"eval", path("run"), "--data", path("set/val.jsonl"), "--beam", "2"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("asked for by kind"), text.out.npos) << text.out;
+}
+
+// Its patches are the grid, its weights stay, and its folder says how images are prepared.
+TEST_F(CaptionCommand, a_checkpoint_is_what_a_captioner_looks_by) {
+  write_vit(path("looks"));
+  const CliResult trained = train("by-vit", {"--backbone", path("looks"), "--freeze", "backbone",
+                                             "--max-updates", "3"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json config = Json::load(path("by-vit/last/config.json"));
+  EXPECT_EQ(config.at("backbone_config").get_string("model_type"), "vit");
+  EXPECT_EQ(Json::load(path("by-vit/last/preprocessor_config.json")).at("size").get_int("height"),
+            12);
+  const auto theirs = SafetensorsFile::open(path("looks/model.safetensors"));
+  const auto own = SafetensorsFile::open(path("by-vit/last/model.safetensors"));
+  int64_t compared = 0;
+  for (const std::string& name : own.names()) {
+    const std::string inner = "model.backbone.";
+    if (!name.starts_with(inner)) continue;
+    const std::string bare = name.substr(inner.size());
+    const bool has_base = std::ranges::count(theirs.names(), "vit." + bare) > 0;
+    const StoredTensor &a = own.info(name), &b = theirs.info(has_base ? "vit." + bare : bare);
+    EXPECT_TRUE(std::ranges::equal(a.bytes, b.bytes)) << name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 10);
+  const CliResult found = run_heddle({"caption", path("by-vit"), image(1), "--json", "--maps"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_EQ(Json::parse(found.out).at("grid").dump(), "[3, 3]");
+  expect_refused(train("both", {"--backbone", path("looks"), "--from", path("run")}), 2,
+                 "give one of them");
 }
 
 TEST_F(CaptionCommand, models_and_files_that_do_not_fit_are_refused) {
