@@ -109,8 +109,8 @@ TEST_F(CaptionCommand, evaluation_judges_what_the_images_show) {
 // Its patches are the grid, its weights stay, and its folder says how images are prepared.
 TEST_F(CaptionCommand, a_checkpoint_is_what_a_captioner_looks_by) {
   write_vit(path("looks"));
-  const CliResult trained = train("by-vit", {"--backbone", path("looks"), "--freeze", "backbone",
-                                             "--max-updates", "3"});
+  const CliResult trained =
+      train("by-vit", {"--backbone", path("looks"), "--freeze", "backbone", "--max-updates", "3"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const Json config = Json::load(path("by-vit/last/config.json"));
   EXPECT_EQ(config.at("backbone_config").get_string("model_type"), "vit");

@@ -398,7 +398,7 @@ TEST_F(Detect, bad_input_is_refused_by_name) {
                  "needs --data");
   expect_refused(
       train("refused", {"--max-updates", "1", "--backbone-config", R"({"model_type": "bert"})"}), 3,
-      "gives maps of an image's features; this bert does not");
+      "a model is needed that reads images; this bert does not");
   expect_refused(train("refused", {"--backbone-config", "{"}), 2, "--backbone-config is '{'");
   EXPECT_FALSE(fs::exists(path("refused")));
 }

@@ -41,8 +41,10 @@ const char* group_of(const EvalFlags& flags) {
     return kPairs;
   }
   const Head head = head_of(flags.model);
-  check(has_data || !reads_images(head), ErrorKind::usage,
-        "{} reads images; give labelled ones (or with captions) as --data DIR", flags.model);
+  check(
+      has_data || !reads_images(head), ErrorKind::usage,
+      "{} reads images; give labelled images as --data DIR (to a captioner, images with captions)",
+      flags.model);
   check(has_data, ErrorKind::usage,
         "{} is no translator; give the text to be predicted, or texts with their classes, as "
         "--data FILE",
