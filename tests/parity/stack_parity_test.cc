@@ -410,7 +410,7 @@ TEST(Gpt2Checkpoint, fields_that_do_not_fit_or_are_not_supported_are_refused_by_
 TEST(ModelRegistry, unknown_type_names_the_known_ones) {
   StackFixture f("gpt2/tied");
   f.change_config("model_type", "gpt3");
-  expect_error(ErrorKind::data, {"'gpt3'", "bert, cct, deit, detr, distilbert, gpt2"},
+  expect_error(ErrorKind::data, {"'gpt3'", "bert, captioner, cct, deit, detr, distilbert, gpt2"},
                [&] { is_translator(f.folder()); });
 }
 
