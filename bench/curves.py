@@ -1,4 +1,4 @@
-"""Curves over updates as SVG, readable on light and dark pages: a mean a run, thin lines for its seeds."""
+"""Curves as SVG, readable on light and dark pages: a mean a run, thin lines for its seeds."""
 from html import escape
 import math
 
@@ -41,8 +41,8 @@ def spread(places, gap, lowest):
     return moved
 
 
-def draw(runs, quantity):
-    """runs: name -> curves of its seeds, each [[update, value], ...]."""
+def draw(runs, quantity, over="updates"):
+    """runs: name -> curves of its seeds, each [[update, value], ...] or over what `over` names."""
     means = {name: mean(curves) for name, curves in runs.items()}
     points = [p for curves in runs.values() for curve in curves for p in curve]
     last = max(p[0] for p in points)
@@ -66,7 +66,7 @@ def draw(runs, quantity):
                 f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>']
     for update in steps(0, last):
         out.append(f'<text x="{x(update):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{update:g}</text>')
-    out.append(f'<text x="{LEFT}" y="{HEIGHT - 6}">{escape(quantity)} over updates</text>')
+    out.append(f'<text x="{LEFT}" y="{HEIGHT - 6}">{escape(quantity)} over {escape(over)}</text>')
     labels = spread([y(curve[-1][1]) for curve in means.values()], 16, HEIGHT - BOTTOM)
     for i, (name, curves) in enumerate(runs.items()):
         out.append(f'<g class="c{i % 5}">')

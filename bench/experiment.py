@@ -24,7 +24,7 @@ import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SPECS = ROOT / "experiments"
-SPEC_KEYS = {"title", "question", "task", "flags", "seeds", "beam", "runs", "columns", "expected", "outcome"}
+SPEC_KEYS = {"title", "question", "task", "data", "flags", "seeds", "beam", "runs", "columns", "expected", "outcome"}
 
 
 def arguments(names):
@@ -55,7 +55,8 @@ def load_spec(name):
         sys.exit(f"experiment: {name}.json has the task '{task}'; shared.json has {', '.join(shared)}")
     for run in spec["runs"]:
         run["flags"] = {**spec.get("flags", {}), **run["flags"]}
-    spec["shared"], spec["data"] = shared[task]["flags"], shared[task]["data"]
+    spec["shared"] = shared[task]["flags"]
+    spec.setdefault("data", shared[task]["data"])
     return spec
 
 
@@ -113,7 +114,10 @@ def log_lines(folder):
 
 def told(args, *words):
     """What a command of heddle says as JSON."""
-    done = subprocess.run([args.program, *map(str, words), "--json"], capture_output=True, text=True, check=True)
+    command = [args.program, *map(str, words), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\nended with {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)
 
 
@@ -130,7 +134,7 @@ def figures_of_language_model(args, folder, spec, flags):
     length = flags.get("block-size") or flags["max-position-embeddings"]
     plan = told(args, "analyze", folder / "last", "--length", length)
     result = {"flops": round(plan["flops"]["forward"] / plan["length"])}
-    if plan["model_type"] == "transfo-xl":
+    if plan["model_type"] == "transfo-xl" and "perplexity_alone" in spec["columns"]:
         scores = told(args, "eval", folder / "last", "--data", held_out(args, args.data / spec["data"]), "--no-memory",
                       "--context", length, "--threads", args.threads)
         result["perplexity_alone"] = round(scores["ppl"], 3)
@@ -158,7 +162,7 @@ def figures(args, folder, spec, flags):
     lines = log_lines(folder)
     curve = [[l["update"], round(l["loss"], 4)] for l in lines if l.get("validation") == "snapshot"]
     norms = [l["gradient_norm"] for l in lines if "gradient_norm" in l]
-    return {"curve": curve, "loss": curve[-1][1], "perplexity": round(math.exp(curve[-1][1]), 3),
+    return {"curve": curve, "updates": curve[-1][0], "loss": curve[-1][1], "perplexity": round(math.exp(curve[-1][1]), 3),
             "first_norm": round(norms[0], 3),
             "parameters": told(args, "info", folder / "last")["parameters"]["total"],
             "seconds": round(lines[-1]["seconds"]), **FIGURES[spec["task"]](args, folder, spec, flags)}

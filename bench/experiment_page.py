@@ -8,7 +8,7 @@ import report
 
 BEGIN, END = "<!-- experiments: begin, written by ./dev experiment -->", "<!-- experiments: end -->"
 RELATIONS = {"<": operator.lt, ">": operator.gt}
-COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
+COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "updates": ("updates", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
            "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
            "perplexity_alone": ("perplexity without memory", "{:.2f}"),
            "accuracy": ("accuracy, %", "{:.2f}"), "top5": ("among the first five, %", "{:.2f}"),

@@ -38,7 +38,9 @@ def describe():
         "memory_gib": round(int(memory.group(1)) / 2**20, 1) if memory else None,
         "system": system.group(1) if system else platform.system(),
     }
-    machine["name"] = re.sub(r"[^a-z0-9]+", "-", machine["processor"].lower()).strip("-")
+    # Clouds call processors of several kinds by one name.
+    kind = "-".join([machine["processor"].lower(), *machine["family_model_stepping"][:2]])
+    machine["name"] = re.sub(r"[^a-z0-9]+", "-", kind).strip("-")
     machine["name"] += "-amx" if machine["amx"] else ""
     machine["name"] += f"-{machine['cores']}"
     return machine

@@ -45,6 +45,7 @@ ALL = ("f32", "bf16", "int8")
 ROWS = (
     Row("train-tiny", peers=PYTORCH),
     Row("train-base", peers=PYTORCH),
+    Row("train-lstm", peers=PYTORCH),
     Row("train-chargpt", peers=PYTORCH),
     Row("train-babygpt", peers=PYTORCH),
     Row("train-gpt2", peers=PYTORCH),
@@ -52,6 +53,7 @@ ROWS = (
     Row("translate-base", peers=CTRANSLATE2, heddle=ALL),
     Row("translate-base-beam4", peers=CTRANSLATE2, heddle=ALL),
     Row("translate-base", batch=1, peers=CTRANSLATE2, heddle=ALL),
+    Row("translate-lstm", peers=PYTORCH),
     Row("generate-gpt2", peers=GENERATION, heddle=ALL),
     Row("prompt-gpt2", peers=GENERATION, heddle=ALL),
     Row("encode-bert", peers=ENCODING, heddle=ALL),

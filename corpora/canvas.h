@@ -28,6 +28,10 @@ class Chance {
   double between(double low, double high) { return stream_.between(low, high); }
   /// low, .., high.
   int64_t count(int64_t low, int64_t high) { return low + stream_.index(high - low + 1); }
+  /// One of so many: its number, from 0.
+  size_t one_of(size_t count) {
+    return static_cast<size_t>(this->count(0, static_cast<int64_t>(count) - 1));
+  }
   bool happens(double probability) { return stream_.happens(probability); }
   /// About normal, of deviation 1: the sum of a number's four bytes, the same on every platform.
   float noise() {

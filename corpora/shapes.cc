@@ -17,7 +17,7 @@ Color drawn_color(const Background& back, Chance& chance) {
   Color best = {};
   double most = -1;
   for (int i = 0; i < 12 && most < 180; ++i) {
-    const auto choice = static_cast<size_t>(chance.count(0, std::ssize(drawing::kPalette) - 1));
+    const auto choice = chance.one_of(drawing::kPalette.size());
     const Color color = chance.near(drawing::kPalette[choice].color, 20);
     const double contrast = back.contrast(color);
     if (contrast <= most) continue;

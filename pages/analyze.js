@@ -21,7 +21,7 @@
 
   // --- in short ---------------------------------------------------------------------------------
   const tile = (value, what) => el("div", {class: "panel"}, el("div", {style: "font-size: 1.2rem; font-weight: 600; white-space: nowrap"}, value), el("div", {class: "faint small"}, what));
-  const what = d.image ? `${d.batch === 1 ? "one image" : d.batch + " images"} of ${shape(d.image)} pixels, ${d.length.toLocaleString("en")} states each`
+  const what = d.image ? `${d.batch === 1 ? "one image" : d.batch + " images"} of ${shape(d.image)} pixels, ${d.length.toLocaleString("en")} states each${isPair ? `, ${d.target_length.toLocaleString("en")} tokens of a caption` : ""}`
     : `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `tokens in, ${d.target_length.toLocaleString("en")} out` : "positions"}` +
     (d.window ? `, self-attention in blocks of ${d.window}` : "");
   heddle.main.append(faint(`${d.model_type}, for ${what}. All by a dry run, which counts and computes nothing${L.kinds.some((k) => k.measured) ? " but the curve at the end" : ""}.`),
@@ -142,7 +142,8 @@
         series: L.kinds.map((k) => ({name: k.layer, x: ns, y: ns.map(value[k.layer])}))}).element),
       measured.length ? el("div", {}, el("h3", {}, "Milliseconds, measured on this machine"), heddle.lineChart({title: "milliseconds", xTitle: "positions n", xLog: true, yLog: true, height: 320, yText: (x) => heddle.number(x, 3),
         series: measured.map((k) => ({name: k.layer, x: k.measured.map((p) => p.n), y: k.measured.map((p) => p.milliseconds)}))}).element) : null),
-    measured.length ? faint("What the table counts and no more: no projections, no feed-forward layer. Recurrence needs n small products one after the other, which is why it lies above what its operations say.")
+    measured.length ? faint("What the table counts and no more: no projections, no feed-forward layer. Recurrence needs n small products one after the other, which is why it lies above what its operations say. ",
+      ...(L.crossings || []).map((c) => `Self-attention is slower than the ${c.layer} layer from n = ${c.n.toLocaleString("en")} by the formulas, ${c.measured === null ? "at no length timed here" : `from ${Math.round(c.measured).toLocaleString("en")} measured here`}. `))
       : faint("heddle analyze --measure times such layers on this machine and adds the curve."));
   heddle.main.append(heddle.exportButtons("analysis", {json: () => d}));
 })();

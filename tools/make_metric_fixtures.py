@@ -6,11 +6,14 @@ Usage: python tools/make_metric_fixtures.py   (needs the package sacrebleu; made
 NAME.hyp, NAME.ref and where there is a second reference NAME.ref2 hold a sentence a line.
 expected.tsv holds, for each name, tokenizer and case: BLEU, its four precisions, brevity penalty,
 both lengths, and chrF. tokens.in and tokens.13a are lines before and after the tokenizer,
-lower.in and lower.out before and after str.lower().
+lower.in and lower.out before and after str.lower(). paired.tsv holds what the paired bootstrap says
+of paired.near and paired.far beside paired.base, against paired.ref.
 """
 import pathlib
+import random
 
 from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "metrics"
@@ -71,7 +74,33 @@ def values(name, tokenizer, lowercase):
     return "\t".join([name, str(len(references)), tokenizer, "lc" if lowercase else "mixed", *map(repr, numbers)])
 
 
+def paired_texts():
+    """References, and three systems that garble ever fewer of their words."""
+    rng = random.Random(1)
+    words = "the a red old dog woman river market runs sells sees under near and quiet market oranges bread".split()
+    references = [" ".join(rng.choices(words, k=rng.randint(3, 24))) + " ." for _ in range(80)]
+
+    def garbled(share):
+        return [" ".join(rng.choice(words) if rng.random() < share else w for w in line.split() if rng.random() > share / 4)
+                for line in references]
+    return references, {"base": garbled(0.4), "near": garbled(0.38), "far": garbled(0.25)}
+
+
+def paired_lines():
+    """Lines of paired.tsv: system, metric, then of system and baseline score, mean and half width, then p."""
+    references, systems = paired_texts()
+    metrics = {"BLEU": BLEU(references=[references]), "chrF2": CHRF(references=[references])}
+    named = list(systems.items())
+    _, scores = PairedTest(named, metrics, None, test_type="bs")()
+    for name in ("BLEU", "chrF2"):
+        base, *others = scores[name]
+        for (system, _), result in zip(named[1:], others):
+            numbers = [result.score, result.mean, result.ci, base.score, base.mean, base.ci, result.p_value]
+            yield "\t".join([system, name, *(repr(float(x)) for x in numbers)])
+
+
 def write(name, lines):
+    lines = list(lines)
     assert not any("\n" in line or "\r" in line for line in lines)
     (FOLDER / name).write_bytes("".join(line + "\n" for line in lines).encode())
 
@@ -87,6 +116,11 @@ def main():
     tokens = [line for case in CASES.values() for side in case for line in side]
     write("tokens.in", tokens)
     write("tokens.13a", [Tokenizer13a()(line.rstrip()) for line in tokens])
+    references, systems = paired_texts()
+    write("paired.ref", references)
+    for name, lines in systems.items():
+        write(f"paired.{name}", lines)
+    write("paired.tsv", paired_lines())
     write("lower.in", LOWER)
     write("lower.out", [line.lower() for line in LOWER])
 

@@ -62,34 +62,88 @@ def padded(torch, size):
     return lengths, torch.arange(longest).unsqueeze(0) >= lengths.unsqueeze(1)
 
 
-def train_pairs(args):
-    torch = start(args)
-    size = dict(sizes.TRAIN_PAIRS[args.case])
-    size["pairs"] = args.batch or size["pairs"]
-    model = encoder_decoder(torch, size)
+def update_of_pairs(torch, args, model, logits, wanted):
+    """An update by the targets `wanted`; logits(): a row for each of them."""
     adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    _, no_source = padded(torch, size)
-    target_lengths, no_target = padded(torch, size)
-    shape = (size["pairs"], size["longest"])
-    source = torch.randint(4, size["vocab"], shape)
-    target = torch.randint(4, size["vocab"], shape)
-    wanted = torch.randint(4, size["vocab"], shape).masked_fill(no_target, -100)
-    later = torch.ones(shape[1], shape[1], dtype=torch.bool).triu(diagonal=1)
-    forward = torch.compile(model) if args.compile else model
 
     def update():
         with mixed(torch, args):
-            logits = forward(source, target, no_source, no_target, later)
             loss = torch.nn.functional.cross_entropy(
-                logits.flatten(0, 1).float(), wanted.flatten(), ignore_index=-100,
-                label_smoothing=0.1)
+                logits().float(), wanted, ignore_index=-100, label_smoothing=0.1)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         adam.zero_grad()
 
-    return dict(step=update, units=int(target_lengths.sum()), unit="target tokens/s",
+    return update
+
+
+def train_pairs(args):
+    torch = start(args)
+    size = dict(sizes.TRAIN_PAIRS[args.case])
+    size["pairs"] = args.batch or size["pairs"]
+    model = encoder_decoder(torch, size)
+    _, no_source = padded(torch, size)
+    target_lengths, no_target = padded(torch, size)
+    shape = (size["pairs"], size["longest"])
+    source = torch.randint(4, size["vocab"], shape)
+    target = torch.randint(4, size["vocab"], shape)
+    wanted = torch.randint(4, size["vocab"], shape).masked_fill(no_target, -100).flatten()
+    later = torch.ones(shape[1], shape[1], dtype=torch.bool).triu(diagonal=1)
+    forward = torch.compile(model) if args.compile else model
+
+    def logits():
+        return forward(source, target, no_source, no_target, later).flatten(0, 1)
+
+    return dict(step=update_of_pairs(torch, args, model, logits, wanted),
+                units=int(target_lengths.sum()), unit="target tokens/s",
                 batch=size["pairs"], version=version(torch))
+
+
+def lstm_translator(torch, args, size):
+    from recurrent_models import LstmTranslator
+    model = LstmTranslator(size)
+    if args.compile:  # the step alone: of the whole, all steps are written out one after the other
+        model.step = torch.compile(model.step, dynamic=False)
+    return model
+
+
+def train_lstm(args):
+    torch = start(args)
+    size = dict(sizes.TRAIN_LSTM[args.case])
+    size["pairs"] = args.batch or size["pairs"]
+    model = lstm_translator(torch, args, size).train()
+    source_lengths, _ = padded(torch, size)
+    target_lengths, no_target = padded(torch, size)
+    shape = (size["pairs"], size["longest"])
+    source = torch.randint(4, size["vocab"], shape)
+    target = torch.randint(4, size["vocab"], shape)
+    rows = (~no_target).flatten().nonzero().squeeze(1)
+    wanted = torch.randint(4, size["vocab"], rows.shape)
+
+    def logits():
+        return model(source, source_lengths, target, rows)
+
+    return dict(step=update_of_pairs(torch, args, model, logits, wanted), units=len(rows),
+                unit="target tokens/s", batch=size["pairs"], version=version(torch))
+
+
+def translate_lstm(args):
+    torch = start(args)
+    size = sizes.TRANSLATE_LSTM[args.case]
+    model = lstm_translator(torch, args, size).eval()
+    if args.dtype == "bf16":
+        model = model.to(torch.bfloat16)
+    batch = args.batch or sizes.TRANSLATE_BATCH
+    lengths = torch.randint(9, 26, (batch,))  # 8 to 24 and the end
+    source = torch.randint(4, size["vocab"], (batch, int(lengths.max())))
+
+    def translate_batch():
+        with torch.inference_mode():
+            model.greedy(source, lengths, sizes.TRANSLATE_TOKENS)
+
+    return dict(step=translate_batch, units=batch * sizes.TRANSLATE_TOKENS, unit="target tokens/s",
+                batch=batch, version=version(torch))
 
 
 def train_gpt(args):
@@ -216,6 +270,7 @@ def start_process(args):
                 version=f"torch {importlib.metadata.version('torch')}")
 
 
-CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
+CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_LSTM, train_lstm),
+         **dict.fromkeys(sizes.TRANSLATE_LSTM, translate_lstm), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
          **dict.fromkeys(sizes.GENERATE, generate), **dict.fromkeys(sizes.CLASSIFY, classify),
          **dict.fromkeys(sizes.TRAIN_IMAGES, train_images), "encode-bert": encode, "start": start_process}

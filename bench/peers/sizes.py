@@ -10,7 +10,13 @@ TRAIN_PAIRS = {
     "train-base": dict(BASE, vocab=10000, pairs=64, longest=32),
 }
 
-# Sentences of 8 to 24 tokens, each translated into exactly 20.
+# By LSTM with attention (see recurrent_models.py): widths of embeddings, of states, of each way of
+# the encoder, of what scores compare.
+LSTM = dict(vocab=6000, embedding=256, hidden=512, encoder_hidden=256, encoder_layers=2, attention=256)
+TRAIN_LSTM = {"train-lstm": dict(LSTM, pairs=128, longest=24)}
+TRANSLATE_LSTM = {"translate-lstm": LSTM}
+
+# Sentences of 8 to 24 tokens (and, where the model needs one, an end), each translated into exactly 20.
 TRANSLATE = {
     "translate-tiny": dict(TINY, vocab=10000, beam=1),
     "translate-base": dict(BASE, vocab=32000, beam=1),

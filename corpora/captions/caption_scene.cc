@@ -90,7 +90,7 @@ size_t drawn_kind(const Candidates& all, drawing::Chance& chance) {
   }
   const bool is_relation = chance.happens(0.5);
   if (others.empty() || (is_relation && !all[kRelation].empty())) return kRelation;
-  return others[static_cast<size_t>(chance.count(0, std::ssize(others) - 1))];
+  return others[chance.one_of(others.size())];
 }
 
 // --- files ---
@@ -165,7 +165,7 @@ std::vector<std::string> true_captions(const CaptionScene& scene, const CaptionC
   while (std::ssize(captions) < choice.count) {
     std::vector<Caption>& left = all[drawn_kind(all, chance)];
     if (left.empty()) break;
-    const auto at = static_cast<size_t>(chance.count(0, std::ssize(left) - 1));
+    const auto at = chance.one_of(left.size());
     captions.push_back(caption_text(left[at]));
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(at));
   }

@@ -21,7 +21,7 @@ constexpr double kRepeats = 1.0 / 3, kJitter = 20, kNoise = 6, kLeastContrast = 
 
 template <class T>
 const T& one_of(const std::vector<T>& values, Chance& chance) {
-  return values[static_cast<size_t>(chance.count(0, std::ssize(values) - 1))];
+  return values[chance.one_of(values.size())];
 }
 
 std::vector<Sort> sorts_to_draw(bool with_held_out) {

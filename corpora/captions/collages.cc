@@ -17,10 +17,6 @@ using drawing::Color;
 constexpr int64_t kCells = 3;  // a row, and a column
 constexpr double kRepeats = 1.0 / 3;
 
-size_t one_of(size_t count, Chance& chance) {
-  return static_cast<size_t>(chance.count(0, static_cast<int64_t>(count) - 1));
-}
-
 // The held-out pairs both classes of which the pool has.
 std::vector<std::vector<size_t>> pairs_in(const PhotoPool& pool) {
   std::vector<std::vector<size_t>> pairs;
@@ -40,12 +36,12 @@ std::vector<size_t> drawn_classes(const CaptionedSceneOptions& o, const PhotoPoo
   std::vector<size_t> classes;
   if (o.captions.is_unseen) {
     const std::vector<std::vector<size_t>> pairs = pairs_in(pool);
-    classes = pairs[one_of(pairs.size(), chance)];
+    classes = pairs[chance.one_of(pairs.size())];
   }
   while (classes.size() < count) {
     const bool is_repeat = chance.happens(kRepeats) && classes.size() >= 2;
     const size_t chosen =
-        is_repeat ? classes[one_of(classes.size(), chance)] : one_of(pool.classes.size(), chance);
+        is_repeat ? classes[chance.one_of(classes.size())] : chance.one_of(pool.classes.size());
     if (classes.size() == 1 && chosen == classes[0]) continue;
     classes.push_back(chosen);
   }
@@ -80,7 +76,7 @@ std::vector<int64_t> drawn_cells(size_t count, Chance& chance) {
   std::vector<int64_t> cells;
   for (int64_t i = 0; i < kCells * kCells; ++i) cells.push_back(i);
   for (size_t i = 0; i < count; ++i)
-    std::swap(cells[i], cells[i + one_of(cells.size() - i, chance)]);
+    std::swap(cells[i], cells[i + chance.one_of(cells.size() - i)]);
   cells.resize(count);
   return cells;
 }
@@ -126,7 +122,7 @@ CaptionedScene draw_collage(const CaptionedSceneOptions& o, const PhotoPool& poo
                 cell = std::min(height, width);
   for (size_t i = 0; i < classes.size(); ++i) {
     const std::vector<size_t>& photos = pool.by_class[classes[i]];
-    const size_t photo = photos[one_of(photos.size(), chance)];
+    const size_t photo = photos[chance.one_of(photos.size())];
     const int64_t edge = chance.count((3 * cell + 3) / 4, cell),
                   left = cells[i] % kCells * width + chance.count(0, width - edge),
                   top = cells[i] / kCells * height + chance.count(0, height - edge);

@@ -72,8 +72,9 @@ struct BenchResult {
 BenchResult run_case(const BenchCase& c, const BenchOptions& options);
 
 // The parts of the table, a file each.
-std::vector<BenchCase> model_cases();  ///< the encoder-decoder of 2017, GPT-2, BERT
-std::vector<BenchCase> image_cases();  ///< ViT and what else reads images
-std::vector<BenchCase> start_cases();  ///< from starting the program to the first token
+std::vector<BenchCase> translation_cases();  ///< the encoder-decoder of 2017, and that by LSTM
+std::vector<BenchCase> language_cases();     ///< GPT-2, BERT
+std::vector<BenchCase> image_cases();        ///< ViT and what else reads images
+std::vector<BenchCase> start_cases();        ///< from starting the program to the first token
 
 }  // namespace heddle::bench

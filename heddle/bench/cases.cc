@@ -77,7 +77,8 @@ BenchCase attention_case(const std::string& name, int64_t tokens) {
 
 const std::vector<BenchCase>& cases() {
   static const std::vector<BenchCase> all = [] {
-    std::vector<BenchCase> table = model_cases();
+    std::vector<BenchCase> table = translation_cases();
+    for (const BenchCase& c : language_cases()) table.push_back(c);
     table.push_back(attention_case("attention-16k", 16384));
     table.push_back(attention_case("attention-32k", 32768));
     for (const BenchCase& c : image_cases()) table.push_back(c);

@@ -2,12 +2,13 @@
 #include "heddle/bench/layer_curve.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "heddle/bench/roof.h"
 #include "heddle/ops/attention.h"
-#include "heddle/ops/elementwise.h"
 #include "heddle/ops/matmul.h"
+#include "heddle/ops/recurrent/recurrence.h"
 
 namespace heddle::bench {
 namespace {
@@ -19,10 +20,7 @@ struct Layers {
   int64_t heads() const { return sizes.d % 64 == 0 ? sizes.d / 64 : 1; }
 
   void recurrent(const Tensor& x) const {
-    Tensor h = Tensor::zeros({1, sizes.d}, DType::f32);
-    for (int64_t i = 0; i < x.size(0); ++i) {
-      h = activation(Activation::tanh, add(linear(h, w, Tensor()), x.slice(0, i, 1)));
-    }
+    recurrence(x, {.w = w}, {}, Segments::uniform(1, x.size(0)), {.cell = RecurrentCell::tanh});
   }
 
   // Each position and the k - 1 after it; the last ones see less.
@@ -69,6 +67,28 @@ std::vector<LayerTimes> layer_times(const inspect::LayerSizes& sizes, double sec
     curve.push_back(std::move(times));
   }
   return curve;
+}
+
+std::optional<double> crossing(const std::vector<LayerTimes>& curve, size_t i, size_t j) {
+  std::optional<double> n;
+  const LayerTimes* before = nullptr;
+  for (const LayerTimes& times : curve) {
+    const double a = times.milliseconds[i], b = times.milliseconds[j];
+    if (a <= 0 || b <= 0) break;
+    if (a <= b) {
+      n.reset();
+    } else if (!n) {
+      n = static_cast<double>(times.n);
+      if (before != nullptr) {
+        const double gap = std::log(before->milliseconds[j] / before->milliseconds[i]);
+        const double share = gap / (gap + std::log(a / b));
+        n = static_cast<double>(before->n) *
+            std::pow(static_cast<double>(times.n) / static_cast<double>(before->n), share);
+      }
+    }
+    before = &times;
+  }
+  return n;
 }
 
 }  // namespace heddle::bench

@@ -164,6 +164,17 @@ void Products::logits(int64_t rows, int64_t width, int64_t vocab, int64_t count)
   }
 }
 
+void Products::steps(const Segments& sequences, int64_t in, int64_t out, int64_t first) {
+  for (int64_t t = first, running = 1; running > 0; ++t) {
+    running = 0;
+    for (int64_t i = 0; i < sequences.count(); ++i) running += sequences.length(i) > t ? 1 : 0;
+    add({.m = running, .n = out, .k = in, .transpose_b = true, .in = dtype_, .is_constant = true});
+    if (trains_) add({.m = running, .n = in, .k = out, .in = dtype_, .is_constant = true});
+  }
+  if (!trains_) return;
+  add({.m = out, .n = in, .k = sequences.rows(), .transpose_a = true, .in = dtype_});
+}
+
 void Products::backward(int64_t rows, int64_t in, int64_t out, int64_t count) {
   add({.m = rows, .n = in, .k = out, .in = dtype_, .out = dtype_, .count = count});
   add({.m = out, .n = in, .k = rows, .transpose_a = true, .in = dtype_, .count = count});
@@ -175,6 +186,12 @@ double Products::flops() const {
     sum += 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
            static_cast<double>(p.count);
   }
+  return sum;
+}
+
+int64_t Products::weights_read() const {
+  int64_t sum = 0;
+  for (const MatrixProduct& p : all_) sum += p.n * p.k * p.count;
   return sum;
 }
 
@@ -193,13 +210,6 @@ Products translation_products(const TransformerConfig& c, const TranslationSize&
   add_decoder(p, c, size.sentences, 1);
   add_decoder(p, c, size.sentences * size.beam, size.steps - 1);
   return p;
-}
-
-int64_t translation_weights_read(const TransformerConfig& c, int64_t steps) {
-  Products once(DType::f32, false), of_step(DType::f32, false);  // a row reads each weight once
-  add_sources(once, c, 1);
-  add_decoder(of_step, c, 1, 1);
-  return static_cast<int64_t>((once.flops() + static_cast<double>(steps) * of_step.flops()) / 2);
 }
 
 double seconds_of_products(const Products& products) {

@@ -44,6 +44,10 @@ class Products {
   /// The output projection. Its logits are f32 and come in chunks of some 20 MB, as the fused loss
   /// makes them: the roof does not pay for writing a matrix that need not exist.
   void logits(int64_t rows, int64_t width, int64_t vocab, int64_t count = 1);
+  /// What recurrent layers make of a state: at each step from `first` on the rows [in] of those
+  /// sequences that have not ended, to f32, by weights that stay packed for all steps. Training: dx
+  /// step by step, dw of all rows at once.
+  void steps(const Segments& sequences, int64_t in, int64_t out, int64_t first = 0);
 
   /// Blocks of self-attention and a feed-forward layer, `count` times.
   void blocks(int64_t rows, int64_t width, int64_t hidden, int64_t count) {
@@ -57,6 +61,8 @@ class Products {
   const std::vector<MatrixProduct>& all() const { return all_; }
   /// Multiplications and additions: 2 m n k of each.
   double flops() const;
+  /// Scalars of weights that they read, once a product: n k of each.
+  int64_t weights_read() const;
 
  private:
   void add(const MatrixProduct& p);
@@ -85,10 +91,6 @@ struct TranslationSize {
 /// the others with `beam`.
 Products translation_products(const TransformerConfig& c, const TranslationSize& size,
                               const Precision& precision);
-
-/// Scalars of weights that translating reads: those of the encoder and the cross keys and values
-/// once, those of the decoder and the output projection once a step.
-int64_t translation_weights_read(const TransformerConfig& c, int64_t steps);
 
 /// Numbers as weights have them: products of zeros or of NaN may take another time.
 Tensor some_numbers(const Shape& shape, DType dtype);

@@ -222,6 +222,23 @@ TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& mod
   return o;
 }
 
+Precision apply_caption_flags(const TranslateFlags& flags) {
+  check(!flags.max_length || (*flags.max_length >= 2 && *flags.max_length <= 1'000'000),
+        ErrorKind::usage, "--max-length is {}; of captions it must be from 2 to 1000000",
+        flags.max_length.value_or(0));
+  return apply_translate_flags(flags);
+}
+
+TranslateOptions caption_options(const TranslateFlags& flags, const LoadedModel& model,
+                                 Precision precision) {
+  TranslateOptions o = caption_options(model, flags.search);
+  if (flags.min_length) o.search.min_new_tokens = flags.min_length;
+  o.longest_without_end = flags.max_length.value_or(o.longest_without_end);
+  o.search.n_best = flags.n_best;
+  o.precision = precision;
+  return o;
+}
+
 void report_cut(const char* command, int64_t cut, const LoadedModel& model) {
   if (cut == 0) return;
   fmt::print(stderr, "{}: {} cut to the {} tokens that the model takes\n", command,

@@ -12,7 +12,7 @@
 
 #include "heddle/cli/command_line.h"
 #include "heddle/cli/lines.h"
-#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/decoding/caption.h"
 #include "heddle/infer/search/search_config.h"
 #include "heddle/infer/words.h"
 #include "heddle/inspect/images/image_subject.h"
@@ -106,6 +106,12 @@ Precision apply_translate_flags(const TranslateFlags& flags);
 /// languages. Errors: those of set_languages().
 TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
                                    Precision precision);
+
+/// apply_translate_flags() of a captioner: no length follows an image's. Errors: those too.
+Precision apply_caption_flags(const TranslateFlags& flags);
+/// What the flags ask for, laid over caption_options().
+TranslateOptions caption_options(const TranslateFlags& flags, const LoadedModel& model,
+                                 Precision precision);
 
 /// Says on stderr how many lines were cut, if any.
 void report_cut(const char* command, int64_t cut, const LoadedModel& model);

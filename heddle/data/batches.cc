@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "heddle/base/error.h"
+#include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
 
@@ -185,29 +186,50 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
 
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
                                         std::span<const int64_t> pairs,
-                                        const TranslationIds& special, int64_t passes) {
+                                        const TranslationIds& special,
+                                        const TranslationBatchOptions& options) {
   const ProfilePhase phase("batch");
-  TranslationBatch batch;
-  std::vector<int64_t> source_rows, target_rows;
-  const auto append = [&](int64_t pair, uint32_t pass) {
+  for (const int64_t pair : pairs) {
     check(pair >= 0 && pair < corpus.size(), ErrorKind::internal,
           "translation batch: pair {} of a corpus of {}", pair, corpus.size());
-    const TokenView source = corpus.source(pair), target = corpus.target(pair);
-    batch.samples.push_back(pair);
-    source.append_to(batch.source);
+  }
+  // Drawn on all threads; empty: as the corpus has them.
+  const auto drawn = [&](const Resegment& resegment, const auto& view) {
+    std::vector<std::vector<int32_t>> ids(resegment ? pairs.size() : 0);
+    parallel_for(std::ssize(ids), [&](int64_t i) {
+      ids[static_cast<size_t>(i)] =
+          resegment(view(pairs[static_cast<size_t>(i)]).ids(), pairs[static_cast<size_t>(i)]);
+    });
+    return ids;
+  };
+  const auto source_of = [&](int64_t pair) { return corpus.source(pair); };
+  const auto target_of = [&](int64_t pair) { return corpus.target(pair); };
+  const auto sources = drawn(options.source, source_of);
+  const auto targets = drawn(options.target, target_of);
+  const auto lay = [](const TokenView& view, const auto& others, size_t i,
+                      std::vector<int32_t>& out) {
+    if (others.empty()) return view.append_to(out);
+    out.insert(out.end(), others[i].begin(), others[i].end());
+  };
+  TranslationBatch batch;
+  std::vector<int64_t> source_rows, target_rows;
+  const auto append = [&](size_t i, uint32_t pass) {
+    const size_t source_begin = batch.source.size(), target_begin = batch.target_out.size();
+    batch.samples.push_back(pairs[i]);
+    lay(source_of(pairs[i]), sources, i, batch.source);
     batch.source.push_back(special.eos);
     batch.target_in.push_back(special.decoder_start);
-    target.append_to(batch.target_in);
-    target.append_to(batch.target_out);
+    lay(target_of(pairs[i]), targets, i, batch.target_in);
+    lay(target_of(pairs[i]), targets, i, batch.target_out);
     batch.target_out.push_back(special.eos);
-    source_rows.push_back(source.size() + 1);
-    target_rows.push_back(target.size() + 1);
-    const uint32_t name = static_cast<uint32_t>(pair) ^ (pass << 31);
-    append_row_names(name, source.size() + 1, batch.source_sample, batch.source_position);
-    append_row_names(name, target.size() + 1, batch.target_sample, batch.target_position);
+    source_rows.push_back(static_cast<int64_t>(batch.source.size() - source_begin));
+    target_rows.push_back(static_cast<int64_t>(batch.target_out.size() - target_begin));
+    const uint32_t name = static_cast<uint32_t>(pairs[i]) ^ (pass << 31);
+    append_row_names(name, source_rows.back(), batch.source_sample, batch.source_position);
+    append_row_names(name, target_rows.back(), batch.target_sample, batch.target_position);
   };
-  for (int64_t pass = 0; pass < passes; ++pass) {
-    for (const int64_t pair : pairs) append(pair, static_cast<uint32_t>(pass));
+  for (int64_t pass = 0; pass < options.passes; ++pass) {
+    for (size_t i = 0; i < pairs.size(); ++i) append(i, static_cast<uint32_t>(pass));
   }
   batch.source_segments = Segments::from_lengths(source_rows);
   batch.target_segments = Segments::from_lengths(target_rows);

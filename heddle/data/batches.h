@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -88,11 +89,20 @@ struct TranslationBatch {
   int64_t pairs() const { return static_cast<int64_t>(samples.size()); }
 };
 
-/// The batch of these pairs, in this order, `passes` (1 or 2) times over; a second pass counts as
-/// other samples, so that dropout differs. Errors: internal if an index is not in the corpus.
+/// Other ids of a sentence, of the pair of this number; called from several threads at once.
+using Resegment = std::function<std::vector<int32_t>(std::vector<int32_t> ids, int64_t pair)>;
+
+struct TranslationBatchOptions {
+  int64_t passes = 1;                  ///< 1 or 2: the pairs so many times over
+  Resegment source = {}, target = {};  ///< of each side; empty: the ids of the corpus
+};
+
+/// The batch of these pairs, in this order; a second pass has the same ids, and counts as other
+/// samples, so that dropout differs. Errors: internal if an index is not in the corpus.
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
                                         std::span<const int64_t> pairs,
-                                        const TranslationIds& special, int64_t passes = 1);
+                                        const TranslationIds& special,
+                                        const TranslationBatchOptions& options = {});
 
 /// In which order the sequences of an epoch come from a text.
 enum class BlockOrder : uint8_t {

@@ -35,16 +35,14 @@ CaptionSplit hold_out(const CaptionSet& all, const CaptionSetOptions& o) {
 }  // namespace
 
 CaptionSet::CaptionSet(ImageCache cache, std::string root, Shared shared)
-    : cache_(std::move(cache)),
-      root_(std::move(root)),
-      shared_(std::make_shared<const Shared>(std::move(shared))),
-      chosen_(cache_.size()) {}
+    : CachedImages(std::move(cache), std::move(root)),
+      shared_(std::make_shared<const Shared>(std::move(shared))) {}
 
 std::span<const std::string> CaptionSet::captions(int64_t i) const {
   return shared_->captions[static_cast<size_t>(chosen_[i])];
 }
 
-const std::string& CaptionSet::scene(int64_t i) const {
+const WrittenScene& CaptionSet::scene(int64_t i) const {
   return shared_->scenes[static_cast<size_t>(chosen_[i])];
 }
 
@@ -53,9 +51,7 @@ std::string CaptionSet::key() const {
 }
 
 CaptionSet CaptionSet::select(const std::vector<int64_t>& images) const {
-  CaptionSet part = *this;
-  part.chosen_ = chosen_.select(images);
-  return part;
+  return selected(*this, images);
 }
 
 CaptionSet cached_captions(const CaptionSource& source, const std::string& name,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "heddle/data/captioning/sources.h"
-#include "heddle/data/image_cache.h"
 #include "heddle/data/selection.h"
 
 namespace heddle {
@@ -22,22 +21,12 @@ struct CaptionSetOptions {
 };
 
 /// Images in the cache with their captions, all or some. Copies share them.
-class CaptionSet {
+class CaptionSet : public CachedImages {
  public:
-  int64_t size() const { return chosen_.size(); }
-  int64_t channels() const { return cache_.channels(); }
-  /// 0 <= i < size(), here and below.
-  ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
   /// At least one.
   std::span<const std::string> captions(int64_t i) const;
-  /// What captions of the image can be checked by, see CaptionSource::scenes; may be empty.
-  const std::string& scene(int64_t i) const;
-  /// The size of the image's file; cache_edge makes image(i) smaller.
-  ImageSize original_size(int64_t i) const { return cache_.original_size(chosen_[i]); }
-  /// Of the image's file; of one in an archive "ARCHIVE: NAME".
-  std::string path(int64_t i) const {
-    return join_path(root_, std::string(cache_.name(chosen_[i])));
-  }
+  /// What captions of the image can be checked by; may be empty.
+  const WrittenScene& scene(int64_t i) const;
   /// 16 hex digits: equal for the same images with the same captions and names, in the same order.
   std::string key() const;
 
@@ -49,15 +38,12 @@ class CaptionSet {
                                     const CaptionSetOptions&, const CacheLog&);
   struct Shared {
     std::vector<std::vector<std::string>> captions = {};  // of each image of the cache
-    std::vector<std::string> scenes = {};
+    std::vector<WrittenScene> scenes = {};
     std::string key = {};  // of captions
   };
   CaptionSet(ImageCache cache, std::string root, Shared shared);
 
-  ImageCache cache_;
-  std::string root_;
   std::shared_ptr<const Shared> shared_;
-  Selection chosen_;
 };
 
 struct CaptionSplit {

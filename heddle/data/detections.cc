@@ -109,10 +109,8 @@ void BoxCleaner::warn(const std::string& file) const {
 }
 
 DetectionSet::DetectionSet(ImageCache cache, std::string root, Shared shared)
-    : cache_(std::move(cache)),
-      root_(std::move(root)),
-      shared_(std::make_shared<const Shared>(std::move(shared))),
-      chosen_(cache_.size()) {}
+    : CachedImages(std::move(cache), std::move(root)),
+      shared_(std::make_shared<const Shared>(std::move(shared))) {}
 
 std::span<const LabelledBox> DetectionSet::boxes(int64_t i) const {
   return shared_->boxes[static_cast<size_t>(chosen_[i])];
@@ -133,9 +131,7 @@ std::string DetectionSet::key() const {
 }
 
 DetectionSet DetectionSet::select(const std::vector<int64_t>& images) const {
-  DetectionSet part = *this;
-  part.chosen_ = chosen_.select(images);
-  return part;
+  return selected(*this, images);
 }
 
 DetectionSet cached_detections(const DetectionSource& source, const std::string& name,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "heddle/data/detection/sources.h"
-#include "heddle/data/image_cache.h"
 #include "heddle/data/selection.h"
 
 namespace heddle {
@@ -50,22 +49,13 @@ class BoxCleaner {
 };
 
 /// Images in the cache with their boxes, all or some. Copies share them.
-class DetectionSet {
+class DetectionSet : public CachedImages {
  public:
-  int64_t size() const { return chosen_.size(); }
-  int64_t channels() const { return cache_.channels(); }
-  /// 0 <= i < size(), here and below.
-  ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
   /// Of the image's objects, in pixels of image(i), inside it, none of them flat; their `area` as
   /// BoxCleaner says. There may be none.
   std::span<const LabelledBox> boxes(int64_t i) const;
-  /// The size of the image's file; cache_edge makes image(i) smaller.
-  ImageSize original_size(int64_t i) const { return cache_.original_size(chosen_[i]); }
   /// COCO's id of the image; elsewhere its number in the files' order, from 1.
   int64_t id(int64_t i) const;
-  std::string path(int64_t i) const {
-    return join_path(root_, std::string(cache_.name(chosen_[i])));
-  }
   const std::vector<std::string>& classes() const { return shared_->classes; }
   /// COCO's category id of each class; elsewhere its number, from 1.
   const std::vector<int64_t>& category_ids() const { return shared_->category_ids; }
@@ -90,10 +80,7 @@ class DetectionSet {
   };
   DetectionSet(ImageCache cache, std::string root, Shared shared);
 
-  ImageCache cache_;
-  std::string root_;
   std::shared_ptr<const Shared> shared_;
-  Selection chosen_;
 };
 
 struct DetectionSplit {

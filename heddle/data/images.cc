@@ -72,16 +72,14 @@ void check_classes(const ImageSet& train, const std::string& path) {
 }  // namespace
 
 ImageSet::ImageSet(ImageCache cache, std::string root)
-    : cache_(std::move(cache)), root_(std::move(root)), chosen_(cache_.size()) {}
+    : CachedImages(std::move(cache), std::move(root)) {}
 
 std::string ImageSet::key() const {
   return checksum(fmt::format("{} {}", cache_.key(), chosen_.key()));
 }
 
 ImageSet ImageSet::select(const std::vector<int64_t>& images) const {
-  ImageSet part = *this;
-  part.chosen_ = chosen_.select(images);
-  return part;
+  return selected(*this, images);
 }
 
 std::vector<std::vector<int64_t>> ImageSet::by_label() const {

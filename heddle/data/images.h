@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "heddle/data/image_cache.h"
 #include "heddle/data/selection.h"
 
 namespace heddle {
@@ -20,17 +19,9 @@ struct ImageSetOptions {
 };
 
 /// Images in the cache, all or some. Copies share them.
-class ImageSet {
+class ImageSet : public CachedImages {
  public:
-  int64_t size() const { return chosen_.size(); }
-  int64_t channels() const { return cache_.channels(); }  ///< 3; 1 of IDX, which is grey
-  /// 0 <= i < size(), here and below.
-  ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
   int32_t label(int64_t i) const { return cache_.label(chosen_[i]); }
-  /// Of the image's file; of one of many in a file "FILE: image 7".
-  std::string path(int64_t i) const {
-    return join_path(root_, std::string(cache_.name(chosen_[i])));
-  }
   const std::vector<std::string>& labels() const { return cache_.labels(); }
   /// 16 hex digits: equal for the same images with the same labels and names, in the same order.
   std::string key() const;
@@ -44,10 +35,6 @@ class ImageSet {
   friend ImageSet cached_set(const ImageSource& source, const std::string& name,
                              const ImageSetOptions& options, const CacheLog& log);
   ImageSet(ImageCache cache, std::string root);
-
-  ImageCache cache_;
-  std::string root_;
-  Selection chosen_;
 };
 
 struct ImageSplit {

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <list>
 
-#include "heddle/models/image_model.h"
+#include "heddle/infer/forward_images.h"
+#include "heddle/models/captioner.h"
 #include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
@@ -63,6 +64,14 @@ struct BatchSide {
       ++lengths[cell / time];
     }
     segments = Segments::from_lengths(lengths);
+  }
+
+  // Rows that are no tokens, from the first position on.
+  explicit BatchSide(Segments rows)
+      : batch(rows.count()), time(rows.max_length()), segments(std::move(rows)) {
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t t = 0; t < segments.length(b); ++t) cells.push_back(b * time + t);
+    }
   }
 
   bool is_unseen(size_t row) const { return !unseen.empty() && unseen[row] != 0; }
@@ -265,13 +274,12 @@ const StoredTensor& info_of_shape(const SafetensorsFile& file, const std::string
 std::string memory_name(int64_t layer) { return fmt::format("mems.{}", layer); }
 
 // mems.I: [time, batch, width] of each layer, if there are any.
-nn::Memory read_memory(const SafetensorsFile& file, const Model& model, int64_t batch,
-                       DType compute) {
+nn::Memory read_memory(const SafetensorsFile& file, const TokenModel& model, int64_t batch) {
   const StoredTensor* first = file.find(memory_name(0));
   if (first == nullptr) return {};
   check(first->shape.size() == 3, ErrorKind::data,
         "{}: mems.0 has shape {}; [time, batch, width] is needed", file.path(), shape_text(*first));
-  const int64_t time = first->shape[0], width = model.width();
+  const int64_t time = first->shape[0], width = model.as<WithMemory>()->memory_width();
   nn::Memory memory{Segments::uniform(batch, time), {}};
   for (int64_t i = 0; i < model.layers(); ++i) {
     const std::vector<float> values =
@@ -283,7 +291,7 @@ nn::Memory read_memory(const SafetensorsFile& file, const Model& model, int64_t 
                     rows.data<float>() + (b * time + t) * width);
       }
     }
-    memory.layers.push_back(cast(rows, compute));
+    memory.layers.push_back(rows);
   }
   return memory;
 }
@@ -343,27 +351,52 @@ void read_targets(const SafetensorsFile& file, const BatchSide& side, nn::TokenO
   }
 }
 
+// What an encoder-decoder reads, and the rows of its memory.
+struct PairSource {
+  std::optional<BatchSide> tokens;
+  std::optional<PixelBatch> images;
+  BatchSide memory;
+
+  static PairSource read(const EncoderDecoder& model, const SafetensorsFile& inputs) {
+    if (const auto* captioner = model.as<Captioner>()) return read_images(*captioner, inputs);
+    BatchSide source(inputs, "input_ids", "attention_mask", model.facts().source_vocab_size,
+                     Hidden::dropped);
+    source.count_positions(inputs, "input_ids", model);
+    return {source, {}, source};
+  }
+  Tensor encode(const EncoderDecoder& model, const nn::Run& run) const {
+    return images ? model.encode(images->rows(), run) : model.encode(tokens->tokens(), run);
+  }
+
+ private:
+  static PairSource read_images(const Captioner& model, const SafetensorsFile& inputs) {
+    const PixelValues pixels = read_pixel_values(inputs);
+    check_channels(pixels, model.images());
+    PixelBatch images(pixels, 0, pixels.shape[0]);
+    BatchSide cells(model.memory_segments(images.rows()));
+    return {{}, std::move(images), std::move(cells)};
+  }
+};
+
 void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
                   const std::string& path, const ForwardOptions& options) {
-  const EncoderDecoderFacts& c = model.facts();
-  BatchSide source(inputs, "input_ids", "attention_mask", c.source_vocab_size, Hidden::dropped);
-  BatchSide target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size,
-                   Hidden::dropped);
-  source.count_positions(inputs, "input_ids", model);
-  target.count_positions(inputs, "decoder_input_ids", model);
-  check(source.batch == target.batch, ErrorKind::data,
-        "{}: input_ids has a batch of {}, decoder_input_ids of {}; they must be equal",
-        inputs.path(), source.batch, target.batch);
   const NoGrad off;
+  const PairSource source = PairSource::read(model, inputs);
+  BatchSide target(inputs, "decoder_input_ids", "decoder_attention_mask",
+                   model.facts().target_vocab_size, Hidden::dropped);
+  target.count_positions(inputs, "decoder_input_ids", model);
+  check(source.memory.batch == target.batch, ErrorKind::data,
+        "{}: {} has a batch of {}, decoder_input_ids of {}; they must be equal", inputs.path(),
+        source.images ? "pixel_values" : "input_ids", source.memory.batch, target.batch);
   Outputs out;
   const nn::TokenOrder none;
-  const nn::Observer observer = observer_into(out, source, target, none);
+  const nn::Observer observer = observer_into(out, source.memory, target, none);
   nn::Run run;
   run.use(options.precision);
   if (options.all) run.observer = &observer;
-  const Tensor memory = model.encode(source.tokens(), run);
-  out.add_rows("encoder_last_hidden_state", source, memory);
-  const Tensor h = model.decode(target.tokens(), memory, source.segments, run);
+  const Tensor memory = source.encode(model, run);
+  out.add_rows("encoder_last_hidden_state", source.memory, memory);
+  const Tensor h = model.decode(target.tokens(), memory, source.memory.segments, run);
   out.add_rows("logits", target, model.output()(h, run));
   out.write(path);
 }
@@ -400,7 +433,7 @@ void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std:
     tokens.order = &order;
   }
   if (remembers) {
-    memory = read_memory(inputs, model, side.batch, run.compute);
+    memory = read_memory(inputs, model, side.batch);
     tokens.memory = &memory;
   }
   const nn::Observer observer = observer_into(out, side, side, order);
@@ -420,6 +453,9 @@ void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std:
 
 std::vector<std::string> forward_inputs(const Model& model) {
   if (model.as<ImageModel>() != nullptr) return {"pixel_values", "pixel_mask"};
+  if (model.as<Captioner>() != nullptr) {
+    return {"pixel_values", "pixel_mask", "decoder_input_ids", "decoder_attention_mask"};
+  }
   if (model.as<EncoderDecoder>() != nullptr) {
     return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
   }

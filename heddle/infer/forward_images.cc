@@ -35,31 +35,12 @@ OutputTensor of_attention(const nn::AttentionCall& call) {
   return out;
 }
 
-// Channels last, image after image, of each what is no padding.
-Tensor rows_of(const PixelValues& pixels, int64_t begin, int64_t end) {
-  const int64_t channels = pixels.shape[1], width = pixels.shape[3];
-  const int64_t area = pixels.shape[2] * width;
-  const ImageSize size = pixels.sizes[static_cast<size_t>(begin)];
-  Tensor x = Tensor::empty({(end - begin) * size.height * size.width, channels}, DType::f32);
-  float* to = x.data<float>();
-  for (int64_t i = begin; i < end; ++i) {
-    const float* const image = pixels.values.data() + i * channels * area;
-    for (int64_t p = 0; p < size.height * size.width; ++p) {
-      const float* const pixel = image + p / size.width * width + p % size.width;
-      for (int64_t c = 0; c < channels; ++c) *to++ = pixel[c * area];
-    }
-  }
-  return x;
-}
-
 // The outputs of images begin .. end - 1, which are of one size.
 std::vector<OutputTensor> pass(const ImageModel& model, const PixelValues& pixels, int64_t begin,
                                int64_t end, const ForwardOptions& options) {
   const int64_t batch = end - begin;
-  const std::vector<ImageSize> sizes(pixels.sizes.begin() + begin, pixels.sizes.begin() + end);
-  model.grid(sizes[0]);  // says what it takes
-  const Segments segments = nn::image_segments(sizes);
-  const ImageRows images{.x = rows_of(pixels, begin, end), .segments = &segments, .sizes = &sizes};
+  model.grid(pixels.sizes[static_cast<size_t>(begin)]);  // says what it takes
+  const PixelBatch images(pixels, begin, end);
   std::vector<OutputTensor> outputs;
   nn::Observer observer;
   observer.hidden = [&](const std::string& name, const Tensor& x) {
@@ -71,7 +52,7 @@ std::vector<OutputTensor> pass(const ImageModel& model, const PixelValues& pixel
   nn::Run run;
   run.use(options.precision);
   if (options.all) run.observer = &observer;
-  for (const ModelOutput& o : model.forward(images, run)) {
+  for (const ModelOutput& o : model.forward(images.rows(), run)) {
     outputs.push_back(o.is_of_sequences
                           ? OutputTensor{o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()}
                           : of_rows(o.name, batch, o.x));
@@ -209,12 +190,32 @@ PixelValues pixel_values_of(std::span<const Image> images, std::span<const std::
   return pixels;
 }
 
+PixelBatch::PixelBatch(const PixelValues& pixels, int64_t begin, int64_t end)
+    : sizes_(pixels.sizes.begin() + begin, pixels.sizes.begin() + end),
+      segments_(nn::image_segments(sizes_)),
+      x_(Tensor::empty({segments_.rows(), pixels.shape[1]}, DType::f32)) {
+  const int64_t channels = pixels.shape[1], width = pixels.shape[3];
+  const int64_t area = pixels.shape[2] * width;
+  float* to = x_.data<float>();
+  for (int64_t i = begin; i < end; ++i) {
+    const float* const image = pixels.values.data() + i * channels * area;
+    const ImageSize size = sizes_[static_cast<size_t>(i - begin)];
+    for (int64_t p = 0; p < size.height * size.width; ++p) {
+      const float* const pixel = image + p / size.width * width + p % size.width;
+      for (int64_t c = 0; c < channels; ++c) *to++ = pixel[c * area];
+    }
+  }
+}
+
+void check_channels(const PixelValues& pixels, const ImageFacts& facts) {
+  check(pixels.shape[1] == facts.channels, ErrorKind::data,
+        "pixel_values has {} channels; the model takes {}", pixels.shape[1], facts.channels);
+}
+
 void forward_images(const ImageModel& model, const PixelValues& pixels, const std::string& path,
                     const ForwardOptions& options) {
   const NoGrad off;
-  check(pixels.shape[1] == model.facts().channels, ErrorKind::data,
-        "pixel_values has {} channels; the model takes {}", pixels.shape[1],
-        model.facts().channels);
+  check_channels(pixels, model.facts());
   const bool is_one_size = std::ranges::all_of(
       pixels.sizes, [&](const ImageSize& size) { return size == pixels.sizes[0]; });
   std::vector<OutputTensor> outputs = is_one_size ? pass(model, pixels, 0, pixels.shape[0], options)

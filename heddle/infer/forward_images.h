@@ -27,6 +27,22 @@ PixelValues read_pixel_values(const SafetensorsFile& file);
 PixelValues pixel_values_of(std::span<const Image> images, std::span<const std::string> paths,
                             const ImageProcessor& processor);
 
+/// Images begin .. end - 1 as models take them: channels last, image after image, without padding.
+class PixelBatch {
+ public:
+  PixelBatch(const PixelValues& pixels, int64_t begin, int64_t end);
+  /// A view.
+  ImageRows rows() const { return {.x = x_, .segments = &segments_, .sizes = &sizes_}; }
+
+ private:
+  std::vector<ImageSize> sizes_;
+  Segments segments_;
+  Tensor x_;
+};
+
+/// Errors: data if the images have other channels than the model takes.
+void check_channels(const PixelValues& pixels, const ImageFacts& facts);
+
 /// Writes to `path`, f32, what Model::forward() gives: of rows of states [batch, rows, width], of
 /// images [batch, width]; with `all` also hidden_states.i [batch, rows, width] and attentions.i
 /// [batch, heads, queries, keys] (of models with windows [batch * windows, ..], as transformers

@@ -19,11 +19,11 @@ std::vector<ImageSize> sizes_of(std::span<const Image> images) {
 
 ImageReader load_image_reader(const std::string& path) {
   ImageReader reader{load_model(path), {}};
-  check(
-      reader.loaded.model->as<Captioner>() == nullptr, ErrorKind::data,
-      "{}: this {} writes captions, which heddle caption, train and eval take; a model that gives "
-      "images classes, objects or states is needed here",
-      path, reader.loaded.type);
+  check(reader.loaded.model->as<Captioner>() == nullptr, ErrorKind::data,
+        "{}: this {} writes captions: heddle caption IMAGE --page FILE.html shows them and where "
+        "each word looked, heddle forward --input FILE (pixel_values, decoder_input_ids) gives all "
+        "maps; a model that gives images classes, objects or states is needed here",
+        path, reader.loaded.type);
   reader.model();  // says what is wanted
   reader.processor = ImageProcessor::of_folder(reader.loaded.path);
   return reader;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "heddle/base/files/mmap.h"
+#include "heddle/models/transformer.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/strings/strings.h"
 
@@ -210,7 +211,7 @@ void check_attends(const EncoderDecoderFacts& c) {
 }  // namespace
 
 int64_t aligning_layer(const EncoderDecoderFacts& c) {
-  return c.cross_attention_layers - (c.cross_attention_layers <= 4 ? 1 : 2);
+  return aligning_layer(c.cross_attention_layers);
 }
 
 void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o, ErrorKind kind) {

@@ -15,6 +15,7 @@ namespace {
 
 // Tokens of all sequences: ids and positions of so many are made.
 constexpr int64_t kMostTokens = int64_t{1} << 24;
+constexpr int64_t kCaption = 16;  // tokens
 
 Bytes bytes_of(int64_t scalars) { return {4 * scalars, 2 * scalars}; }
 
@@ -29,11 +30,8 @@ class Analyzer {
   Analyzer(const ModelConfig& config, const std::string& name, const Workload& w)
       : made_(config.make(nn::Scope(parameters_))),
         images_(made_->as<ImageModel>()),
-        both_(made_->as<EncoderDecoder>()) {
-    check(made_->as<Captioner>() == nullptr, ErrorKind::data,
-          "{}: a {} reads images and writes texts, whose costs are not counted yet; the backbone's "
-          "are, by its own config",
-          name, config.type);
+        both_(made_->as<EncoderDecoder>()),
+        captioner_(made_->as<Captioner>()) {
     if (images_ == nullptr && both_ == nullptr) made_->need<TokenModel>(name);
     const auto* const language = made_->as<LanguageModel>();
     if (language != nullptr && language->is_causal()) cache_width_ = language->cache_width();
@@ -42,7 +40,7 @@ class Analyzer {
     a_.type = config.type;
     a_.width = made_->width();
     a_.has_source = both_ != nullptr;
-    a_.has_image = images_ != nullptr;
+    a_.has_image = images_ != nullptr || captioner_ != nullptr;
     a_.workload = w;
     a_.parameters = parameters_.elements();
     for (const auto& p : parameters_.all()) {
@@ -76,7 +74,7 @@ class Analyzer {
           w.target);
     check(w.window >= 0, ErrorKind::usage, "`window` is {}; it must be at least 1, or 0 for none",
           w.window);
-    if (images_ != nullptr) return fill_image();
+    if (a_.has_image) return fill_image();
     const auto* const ordered = made_->as<WithOrder>();
     const int64_t least = ordered != nullptr && ordered->runs_backwards() ? 2 : 1;
     const bool is_learned =
@@ -87,7 +85,11 @@ class Analyzer {
     if (w.target == 0) w.target = w.source;
     const int64_t length = both_ != nullptr ? std::max(w.source, w.target) : w.source;
     check_countable(length);
-    check(!is_learned || length <= longest, ErrorKind::data,
+    if (is_learned) check_learned(length, longest);
+  }
+
+  void check_learned(int64_t length, int64_t longest) const {
+    check(length <= longest, ErrorKind::data,
           "{}: {} tokens are more than its {} learned positions; ask for a shorter `length`, or "
           "for more positions with `set`",
           a_.name, length, longest);
@@ -95,16 +97,21 @@ class Analyzer {
 
   void fill_image() {
     Workload& w = a_.workload;
-    check(w.source == 0 && w.target == 0 && w.window == 0, ErrorKind::usage,
-          "{} reads images; `length`, `target_length` and `window` are of texts, `image` is its "
-          "size",
-          a_.name);
-    if (w.image.height == 0) w.image = images_->facts().image_size;
+    const bool writes = captioner_ != nullptr;
+    check(w.source == 0 && (w.target == 0 || writes) && w.window == 0, ErrorKind::usage,
+          "{} reads images; {} and `window` are of texts, `image` is its size", a_.name,
+          writes ? "`length`" : "`length`, `target_length`");
+    const ImageFacts& facts = writes ? captioner_->images() : images_->facts();
+    if (w.image.height == 0) w.image = facts.image_size;
     check(w.image.height > 0 && w.image.width > 0, ErrorKind::usage,
           "{} was made for images of no one size; give one as `image`", a_.name);
     check_countable(w.image.height * w.image.width);
-    const ImageSize grid = images_->grid(w.image);
-    w.source = w.target = images_->facts().tokens + grid.height * grid.width;
+    const ImageSize grid = writes ? captioner_->grid(w.image) : images_->grid(w.image);
+    w.source = facts.tokens + grid.height * grid.width;
+    if (!writes) w.target = w.source;
+    if (w.target == 0) w.target = kCaption;
+    if (writes) check_learned(w.target, captioner_->facts().longest_target);
+    check_countable(w.target);
   }
 
   // All sums are whole numbers of 64 bits: FLOPs of training, the largest of them, must fit.
@@ -192,6 +199,7 @@ class Analyzer {
   std::unique_ptr<Model> made_;
   const ImageModel* images_;
   const EncoderDecoder* both_;
+  const Captioner* captioner_;
   int64_t cache_width_ = 0;  // of a model that writes token by token
   Analysis a_;
 };

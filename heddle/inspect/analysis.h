@@ -15,7 +15,7 @@ namespace heddle::inspect {
 struct Workload {
   int64_t batch = 1;  ///< sequences
   int64_t source = 0;  ///< tokens of each (of an encoder–decoder: of a source); 0: as the model has
-  int64_t target = 0;    ///< tokens of each translation; 0: as many as source
+  int64_t target = 0;    ///< tokens of each translation; 0: as many as source; of captions 16
   ImageSize image = {};  ///< of a model that reads images, of which `batch` are read: their size
                          ///< (0: that which it was made for); `source` is then its to say
   int64_t window = 0;  ///< self-attention restricted to blocks of so many positions; 0: all see all

@@ -6,7 +6,7 @@
 
 #include "heddle/autograd/dry_run.h"
 #include "heddle/inspect/analysis.h"
-#include "heddle/models/encoder_decoder.h"
+#include "heddle/models/captioner.h"
 #include "heddle/nn/relative/relative_rows.h"
 
 namespace heddle::inspect {
@@ -267,6 +267,14 @@ void run_heads(const Heads& heads, const Tensor& h, const ModelInput& input, con
   }
 }
 
+// States of a captioner's decoder.
+Tensor states(const Captioner& model, const Workload& w, const SideRows& target,
+              const nn::Run& run) {
+  const PixelRows pixels(w, model.images().channels);
+  const nn::ImageRows images = pixels.rows();
+  return model.decode(target.rows(), model.encode(images, run), model.memory_segments(images), run);
+}
+
 // States of the last stack; a model that remembers begins with an empty memory.
 Tensor states(const Model& model, const SideRows& source, const SideRows& target,
               nn::Memory& memory, const nn::Run& run) {
@@ -282,7 +290,8 @@ Tensor states(const Model& model, const SideRows& source, const SideRows& target
 }  // namespace
 
 DryPass dry_pass(const Model& any, nn::Parameters& parameters, const Workload& w, nn::Run run) {
-  StepsOfPass steps(parameters, w.window, any.as<ImageModel>() != nullptr);
+  const auto* const captioner = any.as<Captioner>();
+  StepsOfPass steps(parameters, w.window, captioner != nullptr || any.as<ImageModel>() != nullptr);
   DryPass pass;
   DryRun dry([&steps](const DryOp& op) { steps.add(op); });
   for (auto& p : parameters.all()) p->in(run.compute);
@@ -301,7 +310,8 @@ DryPass dry_pass(const Model& any, nn::Parameters& parameters, const Workload& w
     const SideRows source(w.batch, w.source), target(w.batch, w.target);
     nn::Memory memory =
         nn::Memory::before(nullptr, source.segments, 0, any.layers(), any.width(), run.compute);
-    const Tensor h = states(any, source, target, memory, run);
+    const Tensor h = captioner != nullptr ? states(*captioner, w, target, run)
+                                          : states(any, source, target, memory, run);
     memory = {};
     note_kept();
     run_heads(any.heads(), h, source.rows(), run);

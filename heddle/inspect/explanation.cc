@@ -317,7 +317,7 @@ Seen see(const AskedCall& asked) {
   seen.head.v = matrix_of_rows(seen.steps.v, keys, seen.key_head * width, width);
   if (asked.query >= 0) queries = {queries.first + asked.query, 1};
   for (Tensor* x : {&seen.steps.x, &seen.steps.heads, &seen.steps.output}) {
-    *x = x->slice(0, queries.first, queries.count);
+    if (x->defined()) *x = x->slice(0, queries.first, queries.count);
   }
   return seen;
 }
@@ -362,18 +362,49 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   return e;
 }
 
+namespace {
+
+std::string projected(const char* symbol, const char* from, int64_t in, int64_t out) {
+  return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, in, out);
+}
+
+// Of a recurrent decoder: its states ask, and a context goes into the cell.
+void explain_states(Explanation& e, const Seen& seen) {
+  const nn::AttentionSteps& steps = seen.steps;
+  const HeadNumbers& head = seen.head;
+  const auto from = [&](const char* symbol, const char* x, int64_t in) {
+    return steps.has_projections ? projected(symbol, x, in, head.q.cols)
+                                 : fmt::format("{} = {}", symbol, x);
+  };
+  e.steps.push_back({"x", "States", "X",
+                     "A row for each token: the state of the lowest layer before it is read.",
+                     matrix_of(steps.x), e.queries});
+  e.steps.push_back({"q", "Queries", from("Q", "X", steps.x.size(1)), "What each state asks for.",
+                     head.q, e.queries});
+  e.steps.push_back({"k", "Keys", from("K", "M", steps.v.size(1)),
+                     "What each part of the source offers to be found by; M is the encoder's last "
+                     "layer.",
+                     head.k, e.keys});
+  e.steps.push_back({"v", "Values", "V = M",
+                     "What each part of the source gives to who finds it: the row itself.", head.v,
+                     e.keys});
+  add_steps(e, head);
+  e.steps.push_back({"output", "Context", "C = H",
+                     "What the cell is given beside the token: the next state follows from both.",
+                     matrix_of(steps.heads), e.queries});
+}
+
+}  // namespace
+
 void explain_call(Explanation& e, const AskedCall& asked) {
   Seen seen = see(asked);
   HeadNumbers& head = seen.head;
-  const int64_t width = head.q.cols, begin = asked.head * width;
+  const int64_t width = head.q.cols, begin = asked.head * width, d = seen.steps.x.size(1);
   head.scores = scores_of(head.q, head.k, Score::dot);
   e.queries = asked.queries, e.keys = asked.keys;
   e.divisor = seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)
                               : std::sqrt(static_cast<double>(width));
-  const int64_t d = seen.steps.x.size(1);
-  const auto projected = [&](const char* symbol, const char* from) {
-    return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, d, width);
-  };
+  if (!seen.steps.output.defined()) return explain_states(e, seen);
   const auto what = [&](const char* format) {
     return fmt::format(fmt::runtime(format), fmt::arg("row", asked.row));
   };
@@ -383,19 +414,19 @@ void explain_call(Explanation& e, const AskedCall& asked) {
                      matrix_of(seen.steps.x), e.queries});
   if (seen.distance) {
     e.steps.push_back(
-        {"q", "Queries of tokens", fmt::format("Q + u, {}", projected("Q", "X")),
+        {"q", "Queries of tokens", fmt::format("Q + u, {}", projected("Q", "X", d, width)),
          "What each token asks for, and u, what all of them do: compared with tokens.", head.q,
          e.queries});
   } else {
-    e.steps.push_back({"q", "Queries", projected("Q", "X"), what("What each {row} asks for."),
-                       head.q, e.queries});
+    e.steps.push_back({"q", "Queries", projected("Q", "X", d, width),
+                       what("What each {row} asks for."), head.q, e.queries});
   }
-  e.steps.push_back({"k", "Keys", projected("K", from),
+  e.steps.push_back({"k", "Keys", projected("K", from, d, width),
                      asked.is_cross ? "What each part of the source offers to be found by; M is "
                                       "the encoder's last layer."
                                     : what("What each {row} offers to be found by."),
                      head.k, e.keys});
-  e.steps.push_back({"v", "Values", projected("V", from),
+  e.steps.push_back({"v", "Values", projected("V", from, d, width),
                      asked.is_cross ? "What each part of the source gives to who finds it."
                                     : what("What each {row} gives to who finds it."),
                      head.v, e.keys});

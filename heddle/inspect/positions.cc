@@ -137,9 +137,11 @@ PositionTable model_positions(const std::string& model, const std::string& stack
   constexpr int64_t kMany = 128;  // of a model that takes any number
   if (positions == 0) positions = p.positions >= kAnyLength ? kMany : p.positions;
   // Rotary positions turn the columns of a head.
+  const bool is_of_decoder = stack == "decoder" || facts.encoder_attention_heads == 0;
   const int64_t heads =
-      stack == "decoder" ? facts.decoder_attention_heads : facts.encoder_attention_heads;
-  const int64_t width = p.kind == "rotary" ? m.model->width() / heads : m.model->width();
+      is_of_decoder ? facts.decoder_attention_heads : facts.encoder_attention_heads;
+  const int64_t rows = p.width > 0 ? p.width : m.model->width();
+  const int64_t width = p.kind == "rotary" ? rows / heads : rows;
   PositionTable t = position_table({.kind = p.kind,
                                     .positions = positions,
                                     .width = width,

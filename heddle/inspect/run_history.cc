@@ -166,7 +166,9 @@ Json validations_json(const RunHistory& run) {
 // What a field of a sample is called beside its text.
 std::string label_of(const std::string& field, const Json& settings) {
   if (field == "source") return settings.get_string("source_lang");
-  if (field == "reference") return settings.get_string("target_lang");
+  if (field == "reference" && settings.contains("target_lang")) {  // of images it is a caption
+    return settings.get_string("target_lang");
+  }
   return field == "translation" ? "model" : field;
 }
 
@@ -300,7 +302,8 @@ RunHistory read_history(const std::string& run) {
   check(train::is_run(run), ErrorKind::data,
         "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
   RunHistory history{.path = run, .name = short_names({run})[0], .config = config_of(run)};
-  history.has_teacher = !train::load_settings(run).paths.teacher.empty();
+  history.has_teacher =
+      history.config.task != "translation" && !train::load_settings(run).paths.teacher.empty();
   read_log(history);
   const std::string images = join_path(join_path(run, "cache"), train::kShownImagesName);
   if (path_exists(images)) history.images = Json::load(images);

@@ -37,7 +37,7 @@ struct LoggedValidation {
 struct RunHistory {
   std::string path = {}, name = {};
   train::TrainConfig config = {};
-  bool has_teacher = false;
+  bool has_teacher = false;  ///< as a part of the loss
   std::vector<LoggedUpdates> updates = {};
   std::vector<LoggedValidation> validations = {};
   Json images = {};          ///< what a run over images shows, see train::kShownImagesName

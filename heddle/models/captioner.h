@@ -26,16 +26,15 @@ class Captioner : public EncoderDecoder {
   }
 
   struct Attended {
-    Tensor h;        ///< see decode()
-    Tensor weights;  ///< see AttentiveRecurrence::weights; undefined if nothing can learn from them
+    Tensor h;  ///< see decode()
+    /// [pairs] f32, row after row what each cell of its source weighs, with gradient: of several
+    /// heads the mean, of several layers that of aligning_layer(); undefined without attention.
+    Tensor weights = {};
+    Tensor gates = {};  ///< [t] f32, how much the context counted, without gradient, if gates are
   };
   /// decode(), and where it looked.
   virtual Attended decode_attending(const nn::TokenRows& target, const Tensor& memory,
                                     const Segments& source, const nn::Run& run) const = 0;
-  Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
-                const nn::Run& run) const final {
-    return decode_attending(target, memory, source, run).h;
-  }
 
  private:
   ImageFacts images_;

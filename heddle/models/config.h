@@ -16,6 +16,10 @@ namespace heddle {
 
 class Model;
 
+/// The greatest sizes of a config where several are multiplied: no product of them overflows.
+inline constexpr int64_t kMostVocabulary = 1 << 24, kMostWidth = 1 << 20, kMostHeads = 1 << 16,
+                         kMostLayers = 1 << 12;
+
 /// What stands on a stack, named by `architectures` of config.json. Those from sequence_classes on
 /// give classes.
 enum class Head : uint8_t {

@@ -76,6 +76,8 @@ inline bool predicts_next_token(const Model& model) {
 struct WithMemory {
   /// States that it hands on at most; 0: none.
   virtual int64_t memory_length() const = 0;
+  /// Scalars of such a state in each layer.
+  virtual int64_t memory_width() const = 0;
 };
 /// WithMemory::memory_length(); 0 if the model is none.
 inline int64_t memory_length(const Model& model) {

@@ -68,7 +68,8 @@ CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
   const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
   return {s.prefix(),
           Linear(s / "q_proj", projection(c, c.d_model, inner)),
-          Linear(s, {"k_proj", "v_proj"}, projection(c, c.d_model, inner)),
+          Linear(s, {"k_proj", "v_proj"},
+                 projection(c, c.memory_width > 0 ? c.memory_width : c.d_model, inner)),
           Linear(s / "out_proj", projection(c, inner, c.d_model)),
           {.heads = heads,
            .dropout = c.attention_dropout,
@@ -246,62 +247,66 @@ void TransformerConfig::check(const std::string& source) const {
   check_token_ids(facts_of(*this), source);
 }
 
-Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&)
-    : EncoderDecoder(facts_of(config), config.d_model),
-      c_(checked(config)),
-      source_(token_embedding(s / "model" / "encoder", config, side_table(s, config, "encoder"))),
-      target_(token_embedding(s / "model" / "decoder", config, side_table(s, config, "decoder"))),
-      encoder_(make_side(s / "model" / "encoder" / "layers", config, false)),
-      decoder_(make_side(s / "model" / "decoder" / "layers", config, true)),
-      encoder_norm_(last_norm(s / "model" / "encoder", config)),
-      decoder_norm_(last_norm(s / "model" / "decoder", config)) {
-  heads_.output = output_projection(s, config, target_.table());
+TransformerDecoder::TransformerDecoder(const Scope& s, const TransformerConfig& c,
+                                       nn::Parameter& table)
+    : is_pre_(c.normalize_before),
+      output_scale_(static_cast<float>(c.output_scale)),
+      tokens_(token_embedding(s, c, table)),
+      layers_(make_side(s / "layers", c, true)),
+      norm_(last_norm(s, c)) {}
+
+Tensor TransformerDecoder::scaled(const Tensor& h) const {
+  return output_scale_ == 1 ? h : scale(h, output_scale_);
 }
 
-Tensor Transformer::scaled(const Tensor& h) const {
-  return c_.output_scale == 1 ? h : scale(h, static_cast<float>(c_.output_scale));
-}
-
-Tensor Transformer::encode(const ModelInput& source, const Run& run) const {
-  const auto& tokens = source.as<TokenRows>();
-  return run_blocks("encoder_", Residual(source_(tokens, run), c_.normalize_before), encoder_,
-                    pointer(encoder_norm_), tokens, run);
-}
-
-Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const Segments& source,
-                           const Run& run) const {
+Tensor TransformerDecoder::decode(const TokenRows& tokens, const Tensor& memory,
+                                  const Segments& source, const Run& run) const {
   const CrossAttention::Sides sides{tokens.segments, &source, tokens.rows};
   const Tensor h = run_stack(
-      "decoder_", Residual(target_(tokens, run), c_.normalize_before), decoder_.size(),
-      pointer(decoder_norm_), run,
+      "decoder_", Residual(tokens_(tokens, run), is_pre_), layers_.size(), pointer(norm_), run,
       [this, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
-        const CrossAttention& cross = *decoder_[i].cross;
+        const CrossAttention& cross = *layers_[i].cross;
         const Tensor kv = cross.keys_and_values(outside[0], run);
-        decoder_[i](
+        layers_[i](
             x, tokens, [&](const Tensor& y) { return cross(y, kv, sides, run); }, run);
       },
       std::span(&memory, 1));
   return scaled(h);
 }
 
-void Transformer::add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments&,
-                              std::span<const int32_t> rows, const Run& run) const {
+void TransformerDecoder::add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+                                     std::span<const int32_t> rows, const Run& run) const {
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].put(decoder_[i].cross->keys_and_values(memory, run), rows);
+    layers[i].put(layers_[i].cross->keys_and_values(memory, run), rows);
   }
 }
 
-Tensor Transformer::step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
-                         const nn::CachedKeys& sources, const Run& run) const {
-  const Tensor h =
-      run_stack("decoder_", Residual(target_(tokens, run), c_.normalize_before), decoder_.size(),
-                pointer(decoder_norm_), run, [&](size_t i, Residual& x, auto) {
-                  const auto ask = [&](const Tensor& y) {
-                    return (*decoder_[i].cross)(y, layers[i], sources, run);
-                  };
-                  decoder_[i](x, tokens, ask, run);
-                });
+Tensor TransformerDecoder::step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
+                                const nn::CachedKeys& sources, const Run& run) const {
+  const Tensor h = run_stack("decoder_", Residual(tokens_(tokens, run), is_pre_), layers_.size(),
+                             pointer(norm_), run, [&](size_t i, Residual& x, auto) {
+                               const auto ask = [&](const Tensor& y) {
+                                 return (*layers_[i].cross)(y, layers[i], sources, run);
+                               };
+                               layers_[i](x, tokens, ask, run);
+                             });
   return scaled(h);
+}
+
+Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&)
+    : EncoderDecoder(facts_of(config), config.d_model),
+      c_(checked(config)),
+      source_(token_embedding(s / "model" / "encoder", config, side_table(s, config, "encoder"))),
+      encoder_(make_side(s / "model" / "encoder" / "layers", config, false)),
+      encoder_norm_(last_norm(s / "model" / "encoder", config)),
+      decoder_(s / "model" / "decoder", config, side_table(s, config, "decoder")) {
+  heads_.output = output_projection(s, config, decoder_.table());
+}
+
+Tensor Transformer::encode(const ModelInput& source, const Run& run) const {
+  const auto& tokens = source.as<TokenRows>();
+  return run_blocks("encoder_", Residual(source_(tokens, run), c_.normalize_before), encoder_,
+                    pointer(encoder_norm_), tokens, run);
 }
 
 std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config) {

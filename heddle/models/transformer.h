@@ -38,23 +38,26 @@ struct TransformerConfig {
   bool mlp_bias = true;         ///< biases in the feed-forward layers
   int64_t relative_buckets = 0, relative_distance = 0;  ///< see relative_buckets(); 0: no bias
   double output_scale = 1;                              ///< of the decoder's states
+  int64_t memory_width = 0;  ///< of the rows that the decoder asks; 0: d_model
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's", at_least(1));
+    v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's",
+      between(1, kMostVocabulary));
     v("decoder_vocab_size", decoder_vocab_size,
-      "tokens of the target's own vocabulary; 0: one vocabulary for both", at_least(0));
-    v("d_model", d_model, "width of the residual stream", at_least(1));
-    v("encoder_layers", encoder_layers, "blocks of the encoder", at_least(1));
-    v("decoder_layers", decoder_layers, "blocks of the decoder", at_least(1));
+      "tokens of the target's own vocabulary; 0: one vocabulary for both",
+      between(0, kMostVocabulary));
+    v("d_model", d_model, "width of the residual stream", between(1, kMostWidth));
+    v("encoder_layers", encoder_layers, "blocks of the encoder", between(1, kMostLayers));
+    v("decoder_layers", decoder_layers, "blocks of the decoder", between(1, kMostLayers));
     v("encoder_attention_heads", encoder_attention_heads, "heads; must divide d_model",
-      at_least(1));
+      between(1, kMostHeads));
     v("decoder_attention_heads", decoder_attention_heads, "heads; must divide d_model",
-      at_least(1));
+      between(1, kMostHeads));
     v("encoder_ffn_dim", encoder_ffn_dim, "width inside the encoder's feed-forward layers",
-      at_least(1));
+      between(1, kMostWidth));
     v("decoder_ffn_dim", decoder_ffn_dim, "width inside the decoder's feed-forward layers",
-      at_least(1));
+      between(1, kMostWidth));
     v("activation_function", activation_function, "of the feed-forward layers",
       one_of({"relu", "gelu", "gelu_new", "silu", "swish", "swiglu"}));
     v("dropout", dropout, "of each sublayer's output", from_below(0, 1));
@@ -119,6 +122,38 @@ struct TransformerConfig {
   void check_sizes(const std::string& source) const;
 };
 
+/// Of so many decoder layers the one whose maps lie closest to what tokens stand for: the last but
+/// one in deep models, else the last. Source: Garg et al. 2019, "Jointly Learning to Align and
+/// Translate", section 4.1.
+inline int64_t aligning_layer(int64_t layers) { return layers - (layers <= 4 ? 1 : 2); }
+
+/// Its decoder: embeddings, blocks that ask a memory, the last norm. Sections 3.1 and 3.4.
+class TransformerDecoder {
+ public:
+  /// Parameters under `s`: embed_positions, layernorm_embedding, layers, layer_norm. Of the config
+  /// what is not the encoder's counts. table: of its tokens
+  TransformerDecoder(const nn::Scope& s, const TransformerConfig& config, nn::Parameter& table);
+
+  nn::Parameter& table() const { return tokens_.table(); }
+  /// See EncoderDecoder::decode(), add_sources() and step().
+  Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
+                const nn::Run& run) const;
+  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+                   std::span<const int32_t> rows, const nn::Run& run) const;
+  Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
+              const nn::CachedKeys& sources, const nn::Run& run) const;
+
+ private:
+  /// States as the output projection is given them.
+  Tensor scaled(const Tensor& h) const;
+
+  bool is_pre_;
+  float output_scale_;
+  nn::Embedding tokens_;
+  std::vector<nn::Block> layers_;
+  std::optional<nn::LayerNorm> norm_;
+};
+
 class Transformer : public EncoderDecoder {
  public:
   /// Makes or finds the parameters under `s`. Errors: data if the sizes do not fit together.
@@ -128,22 +163,26 @@ class Transformer : public EncoderDecoder {
   const TransformerConfig& transformer_config() const { return c_; }
   Tensor encode(const ModelInput& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
-                const nn::Run& run) const override;
-  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments& source,
-                   std::span<const int32_t> rows, const nn::Run& run) const override;
+                const nn::Run& run) const override {
+    return decoder_.decode(target, memory, source, run);
+  }
+  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments&,
+                   std::span<const int32_t> rows, const nn::Run& run) const override {
+    decoder_.add_sources(layers, memory, rows, run);
+  }
   Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
-              const nn::CachedKeys& sources, const nn::Run& run) const override;
+              const nn::CachedKeys& sources, const nn::Run& run) const override {
+    return decoder_.step(target, layers, sources, run);
+  }
 
   nn::TensorNames names() const override { return {}; }
 
  private:
-  /// The decoder's states as the output projection is given them.
-  Tensor scaled(const Tensor& h) const;
-
   TransformerConfig c_;
-  nn::Embedding source_, target_;
-  std::vector<nn::Block> encoder_, decoder_;
-  std::optional<nn::LayerNorm> encoder_norm_, decoder_norm_;
+  nn::Embedding source_;
+  std::vector<nn::Block> encoder_;
+  std::optional<nn::LayerNorm> encoder_norm_;
+  TransformerDecoder decoder_;
 };
 
 /// The family of heddle's own format: what a config says, and no other name.

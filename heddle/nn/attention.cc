@@ -134,6 +134,10 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, cons
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
   const LayerName layer(name_);
+  if (run.source_weights != nullptr) {
+    run.source_weights->push_back(mean_attention_weights(
+        q, slice(memory_kv, 1, 0, memory_kv.size(1) / 2), *sides.queries, *sides.source, options));
+  }
   const Tensor v = memory_kv.slice(1, memory_kv.size(1) / 2, memory_kv.size(1) / 2);
   const Tensor heads = cross_attention(q, memory_kv, *sides.queries, *sides.source, options);
   return project_heads(out_, options_.observed, {x, v, heads}, run);

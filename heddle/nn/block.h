@@ -25,8 +25,8 @@ class Residual {
   /// The stream with nothing put off: [rows, width].
   Tensor value();
   /// A layer whose inside is not kept, see heddle::recompute(). `outside`: what else it reads that
-  /// has a gradient; `left`: where it adds what else it gives that has one, see
-  /// Run::router_logits, or null.
+  /// has a gradient; `left`: where it adds what else it gives that has one, see Run::left(), or
+  /// null.
   using Layer = std::function<void(Residual& x, std::span<const Tensor> outside)>;
   void pass_recomputed(const Layer& layer, std::span<const Tensor> outside,
                        std::vector<Tensor>* left);
@@ -92,7 +92,7 @@ Tensor run_stack(const std::string& prefix, Residual x, size_t n, const LayerNor
     observe(run, name(i), x);
     if (run.recompute && is_recording()) {
       x.pass_recomputed([layer, i](Residual& y, std::span<const Tensor> o) { layer(i, y, o); },
-                        outside, run.router_logits);
+                        outside, run.left());
     } else {
       layer(i, x, outside);
     }

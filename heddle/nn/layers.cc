@@ -40,15 +40,18 @@ Tensor Linear::columns(const Tensor& x, int64_t first, int64_t count, const Run&
                 bias.defined() ? slice(bias, 0, first, count) : bias);
 }
 
+WeightInUse::WeightInUse(Parameter& weight, DType held)
+    : w(is_recording() ? weight.in(held) : weight.in_or_master(held)),
+      constant(is_recording() ? 0 : weight.identity(held)) {}
+
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
                LinearOptions options) {
-  if (is_recording()) {
-    return linear(x, weight.in(run.compute), bias, {.activation = options.activation});
-  }
-  const DType held = run.int8 ? DType::f32 : run.compute;
-  options.constant_w = weight.identity(held);
-  options.int8 = run.int8;
-  return linear(x, weight.in_or_master(held), bias, options);
+  const bool is_int8 = run.int8 && !is_recording();
+  const WeightInUse used(weight, is_int8 ? DType::f32 : run.compute);
+  if (is_recording()) return linear(x, used.w, bias, {.activation = options.activation});
+  options.constant_w = used.constant;
+  options.int8 = is_int8;
+  return linear(x, used.w, bias, options);
 }
 
 LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps, bool is_rms)

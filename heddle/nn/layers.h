@@ -42,6 +42,16 @@ class Linear {
   Parameter* bias_ = nullptr;
 };
 
+/// A weight as a pass multiplies with it: in the dtype `held`, or, where nothing is recorded, f32
+/// that the product rounds. constant: its identity where it is constant, else 0; see
+/// GemmArgs::constant_b
+struct WeightInUse {
+  Tensor w;
+  uint64_t constant = 0;
+
+  WeightInUse(Parameter& weight, DType held);
+};
+
 /// activation(x Wᵀ + bias) by whatever form of W the run multiplies with; of the options,
 /// constant_w and int8 are set here. While recording all outputs come, in the dtype of x. x: [rows,
 /// in], weight: [out, in], bias: [out] or undefined    returns: [rows, out]

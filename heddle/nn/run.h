@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "heddle/base/error.h"
 #include "heddle/nn/attention_call.h"
 #include "heddle/ops/dropout.h"
 #include "heddle/tensor/dtype.h"
@@ -12,9 +14,11 @@
 namespace heddle::nn {
 
 /// Tensors of one attention call beside those of its scores: x, output [query rows, width], v [key
-/// rows, key_heads * d], heads (side by side) [query rows, heads * d].
+/// rows, key_heads * d], heads (side by side) [query rows, heads * d]. Of a recurrent decoder there
+/// is no output: x are states, v the memory, and heads what the cell is given.
 struct AttentionSteps {
   Tensor x, v, heads, output = {};
+  bool has_projections = true;  ///< of x to queries, of what is asked to keys
 };
 
 /// Receives what a forward pass computes inside: for inspection and `heddle forward --all`.
@@ -46,6 +50,15 @@ struct Run {
   /// their gradients: for WithExperts::router_loss(). Null: nowhere. Lives until the backward pass
   /// if layers are computed again.
   std::vector<Tensor>* router_logits = nullptr;
+  /// The same of attention to a source: mean_attention_weights() of each layer, [pairs], for
+  /// unevenness(). Not both at once. Layers that are computed again keep it.
+  std::shared_ptr<std::vector<Tensor>> source_weights = nullptr;
+  /// Where layers leave something beside their output.
+  std::vector<Tensor>* left() const {
+    check(router_logits == nullptr || source_weights == nullptr, ErrorKind::internal,
+          "a pass is to leave logits of routers and weights of attention; one of them is needed");
+    return router_logits != nullptr ? router_logits : source_weights.get();
+  }
 
   void use(const Precision& p) { compute = p.compute, int8 = p.int8; }
   /// Dropout that drops or keeps all rows of a sample.

@@ -1,9 +1,11 @@
-// Attention by the fused kernel.
+// Attention by the fused kernel; the weights of small attention by own loops.
 #include "heddle/ops/attention.h"
 
 #include <array>
 #include <cmath>
 
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/family.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/scoring.h"
@@ -202,6 +204,138 @@ Tensor attention_of(const char* name, const std::vector<Tensor>& inputs,
   return y;
 }
 
+// --- weights with a gradient ---------------------------------------------------------------------
+
+// One head of one segment, in f32: q: [n, d], k: [m, d].
+struct HeadRows {
+  int64_t n = 0, m = 0, d = 0;
+  std::vector<float> q, k;
+};
+
+// Of some rows of x the columns of a head.
+std::vector<float> columns_of(const Tensor& x, int64_t first, int64_t count, int64_t column,
+                              int64_t d) {
+  std::vector<float> y(static_cast<size_t>(count * d));
+  const Rows rows = x.rows();
+  visit_float(x.dtype(), [&]<class T>() {
+    for (int64_t r = 0; r < count; ++r) {
+      const T* const from = rows.row<T>(first + r) + column;
+      for (int64_t c = 0; c < d; ++c) y[r * d + c] = static_cast<float>(from[c]);
+    }
+  });
+  return y;
+}
+
+// The other way.
+void put_columns(const std::vector<float>& y, const Tensor& x, int64_t first, int64_t column,
+                 int64_t d) {
+  const Rows rows = x.rows();
+  visit_float(x.dtype(), [&]<class T>() {
+    for (int64_t r = 0; r < std::ssize(y) / d; ++r) {
+      T* const to = rows.row<T>(first + r) + column;
+      for (int64_t c = 0; c < d; ++c) to[c] = static_cast<T>(y[r * d + c]);
+    }
+  });
+}
+
+// softmax(q kᵀ scale): [n, m]. The keys lie side by side, so that a row's sums grow together.
+void head_weights(const HeadRows& x, float scale, float* weights) {
+  std::vector<float> across(x.k.size());
+  for (int64_t j = 0; j < x.m; ++j) {
+    for (int64_t c = 0; c < x.d; ++c) across[c * x.m + j] = x.k[j * x.d + c];
+  }
+  for (int64_t i = 0; i < x.n; ++i) {
+    float* const row = weights + i * x.m;
+    std::fill_n(row, x.m, 0.0f);
+    for (int64_t c = 0; c < x.d; ++c) {
+      const float factor = x.q[i * x.d + c] * scale;
+      for (int64_t j = 0; j < x.m; ++j) row[j] += factor * across[c * x.m + j];
+    }
+    const float most = x.m > 0 ? *std::max_element(row, row + x.m) : 0.0f;
+    float sum = 0;
+    for (int64_t j = 0; j < x.m; ++j) sum += row[j] = std::exp(row[j] - most);
+    for (int64_t j = 0; j < x.m; ++j) row[j] /= sum;
+  }
+}
+
+// dS = P (dP - sum_j P dP) scale, where dP is a share of d_mean; dq = dS k, dk = dSᵀ q.
+// weights, d_mean: [n, m]
+std::array<std::vector<float>, 2> head_gradients(const HeadRows& x, float scale, float share,
+                                                 const float* weights, const float* d_mean) {
+  std::array<std::vector<float>, 2> grads = {std::vector<float>(x.q.size()),
+                                             std::vector<float>(x.k.size())};
+  for (int64_t i = 0; i < x.n; ++i) {
+    const float *const p = weights + i * x.m, *const dp = d_mean + i * x.m;
+    float mean = 0;
+    for (int64_t j = 0; j < x.m; ++j) mean += p[j] * dp[j];
+    for (int64_t j = 0; j < x.m; ++j) {
+      const float ds = p[j] * (dp[j] - mean) * share * scale;
+      for (int64_t c = 0; c < x.d; ++c) {
+        grads[0][i * x.d + c] += ds * x.k[j * x.d + c];
+        grads[1][j * x.d + c] += ds * x.q[i * x.d + c];
+      }
+    }
+  }
+  return grads;
+}
+
+// What the weights of all segments and heads are computed from.
+struct SmallAttention {
+  Tensor q, k;
+  Segments queries, keys;
+  int64_t heads, d;
+  float scale;
+  std::vector<int64_t> places = {0};  // of each segment: its first pair, and behind the last
+
+  SmallAttention(const Tensor& of_q, const Tensor& of_k, const Segments& query_rows,
+                 const Segments& key_rows, const AttentionOptions& o)
+      : q(of_q.detached()),
+        k(of_k.detached()),
+        queries(query_rows),
+        keys(key_rows),
+        heads(o.heads),
+        d(of_q.size(1) / o.heads),
+        scale(scale_of(o, d)) {
+    for (int64_t s = 0; s < queries.count(); ++s) places.push_back(places.back() + pairs(s));
+  }
+  int64_t pairs(int64_t s) const { return queries.length(s) * keys.length(s); }
+  HeadRows rows(int64_t s, int64_t h) const {
+    const int64_t n = queries.length(s), m = keys.length(s);
+    return {n, m, d, columns_of(q, queries.begin(s), n, h * d, d),
+            columns_of(k, keys.begin(s), m, h * d, d)};
+  }
+  // Where the weights of a head stand in those of all.
+  int64_t place(int64_t s, int64_t h) const { return places[s] * heads + h * pairs(s); }
+};
+
+// Writes the means, and the weights of each head: [heads * pairs].
+void mean_weights(const SmallAttention& a, float* means, float* weights) {
+  parallel_for(a.queries.count(), [&](int64_t s) {
+    float* const mean = means + a.places[s];
+    std::fill_n(mean, a.pairs(s), 0.0f);
+    for (int64_t h = 0; h < a.heads; ++h) {
+      float* const own = weights + a.place(s, h);
+      head_weights(a.rows(s, h), a.scale, own);
+      for (int64_t p = 0; p < a.pairs(s); ++p) mean[p] += own[p] / static_cast<float>(a.heads);
+    }
+  });
+}
+
+Grads mean_weights_gradients(const SmallAttention& a, const float* weights, const float* d_means) {
+  const Grads grads = {Tensor::empty(a.q.shape(), a.q.dtype()),
+                       Tensor::empty(a.k.shape(), a.k.dtype())};
+  const float share = 1 / static_cast<float>(a.heads);
+  parallel_for(a.queries.count(), [&](int64_t s) {
+    for (int64_t h = 0; h < a.heads; ++h) {
+      const auto [dq, dk] = head_gradients(a.rows(s, h), a.scale, share, weights + a.place(s, h),
+                                           d_means + a.places[s]);
+      put_columns(dq, grads[0], a.queries.begin(s), h * a.d, a.d);
+      put_columns(dk, grads[1], a.keys.begin(s), h * a.d, a.d);
+    }
+  });
+  return grads;
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
@@ -247,6 +381,29 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
   const int64_t position = rows.first + m - queries.length(segment);
   return softmax(
       hide(add_bias(scores, o.bias, head, position), seen_keys(queries, keys, segment, rows, o)));
+}
+
+Tensor mean_attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
+                              const Segments& keys, const AttentionOptions& o) {
+  check_attention(q, k, k, queries, keys, o);
+  check(o.scoring == Scoring::dot && !o.causal && o.visibility == nullptr && o.key_rows.empty() &&
+            !o.bias.table.defined() && o.heads_of_keys() == o.heads,
+        ErrorKind::internal,
+        "attention: means of weights are of products, where each head has keys of its own and all "
+        "of them are seen");
+  const SmallAttention a(q, k, queries, keys, o);
+  const int64_t pairs = a.places.back();
+  const Tensor means = Tensor::empty({pairs}, DType::f32);
+  const Tensor weights = Tensor::empty({a.heads * pairs}, DType::f32);
+  if (is_counting()) {
+    count_work({bytes_of(q.rows()) + bytes_of(k.rows()) + 4 * pairs,
+                2 * static_cast<double>(a.heads * a.d * pairs)});
+  } else {
+    mean_weights(a, means.data<float>(), weights.data<float>());
+  }
+  return record("mean_attention_weights", {q, k}, means, [a, weights](const Tensor& dy) -> Grads {
+    return mean_weights_gradients(a, weights.data<float>(), dy.to_contiguous().data<float>());
+  });
 }
 
 }  // namespace heddle

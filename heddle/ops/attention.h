@@ -71,6 +71,14 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
                          const Segments& keys, const AttentionOptions& options, int64_t segment,
                          int64_t head, QueryRows rows = {});
 
+/// The weights of all queries without dropout, averaged over the heads: row after row those of its
+/// segment's keys, [pairs] f32, with gradient. For losses that ask where attention goes; of
+/// products, where all keys are seen. A segment has the same bits whatever stands beside it.
+/// q: [query rows, heads * d], k: [key rows, heads * d]    Errors: shape if sizes do not fit;
+/// internal for another scoring, a mask or a bias.
+Tensor mean_attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
+                              const Segments& keys, const AttentionOptions& options);
+
 /// Attention over one fused tensor, as self-attention computes it: qkv: [rows, (heads + 2 *
 /// key_heads) * d].
 Tensor self_attention(const Tensor& qkv, const Segments& segments, const AttentionOptions& options);

@@ -7,6 +7,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/names.h"
 #include "heddle/models/registry.h"
 #include "heddle/text/strings/strings.h"
 
@@ -175,6 +176,17 @@ bool set_default_end(TrainConfig& config) {
   if (config.max_updates > 0 || config.max_minutes > 0) return false;
   config.max_updates = config.task_config->facts().updates;
   return true;
+}
+
+void check_teacher(const RunPaths& paths,
+                   std::initializer_list<std::pair<const char*, bool>> told) {
+  for (const auto& [key, is_told] : told) {
+    check(!is_told || !paths.teacher.empty(), ErrorKind::usage,
+          "train: {} says how to follow a teacher, and nobody teaches; give `teacher`",
+          field_name(key));
+  }
+  check(paths.teacher.empty() || path_exists(paths.teacher), ErrorKind::data,
+        "{}: there is no such folder; a teacher is a model, or a training run", paths.teacher);
 }
 
 TrainConfig default_config(const std::string& task, const std::string& model_type) {

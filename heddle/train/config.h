@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/json/fields.h"
@@ -34,6 +35,10 @@ struct RunPaths {
     v("unlabelled", unlabelled, "");
   }
 };
+
+/// Errors: usage for a setting that was told (by its key) and follows a teacher, where nobody
+/// teaches; data if the teacher's folder is missing.
+void check_teacher(const RunPaths& paths, std::initializer_list<std::pair<const char*, bool>> told);
 
 /// What is known of a task before it is made.
 struct TaskFacts {
@@ -143,7 +148,7 @@ struct TrainConfig {
   bool lora_merge = false;
 
   std::string optimizer = "adam", schedule = "inverse_sqrt";
-  double learning_rate = 5e-4, min_learning_rate = 0;
+  double learning_rate = 5e-4, min_learning_rate = 0, layer_rate_decay = 1;
   int64_t warmup_updates = 4000;
   double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9, weight_decay = 0;
   double momentum = 0.9, clip_norm = 0, ema_decay = 0;
@@ -182,6 +187,10 @@ struct TrainConfig {
       one_of({"noam", "inverse_sqrt", "cosine", "linear", "constant"}));
     v("learning_rate", learning_rate, "at its peak (noam: a factor)", at_least(0));
     v("min_learning_rate", min_learning_rate, "at the end of cosine and linear", at_least(0));
+    v("layer_rate_decay", layer_rate_decay,
+      "the learning rate of each layer is this times that of the layer above it, and of embeddings "
+      "that of the lowest; heads learn at the whole rate: for fine-tuning (0.8); 1: all alike",
+      between(0.01, 1));
     v("warmup_updates", warmup_updates, "updates until the peak", at_least(0));
     v("adam_beta1", adam_beta1, "decay of the mean of gradients", from_below(0, 1));
     v("adam_beta2", adam_beta2, "decay of the mean of their squares", from_below(0, 1));

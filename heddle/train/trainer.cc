@@ -120,6 +120,7 @@ class Trainer {
     }
     if (p_.window.updates > 0) log_window();  // the minutes ran out just now
     if (p_.validated_update != p_.update || p_.best_kind.empty()) validate();
+    task_->finish(join_path(out_, "best"));
     p_.finished = true;
     save();
     tell(RunEvent::end);

@@ -60,6 +60,19 @@ TEST(Products, equal_shapes_are_one_product) {
   EXPECT_EQ(p.flops(), 3 * 3 * 2 * 10 * 4 * 6);
 }
 
+TEST(Products, steps_multiply_those_that_have_not_ended) {
+  const Segments sequences = Segments::from_lengths(std::vector<int64_t>{3, 1, 3});
+  Products p(DType::bf16, false);
+  p.steps(sequences, 4, 6);  // 3, 2 and 2 rows
+  ASSERT_EQ(p.all().size(), 2u);
+  EXPECT_EQ(p.all()[0].m, 3);
+  EXPECT_EQ(p.all()[1].m, 2);
+  EXPECT_EQ(p.all()[1].count, 2);
+  Products trained(DType::bf16, true);
+  trained.steps(sequences, 4, 6, 1);  // two of 2 rows and back, and the weight by all 7
+  EXPECT_EQ(trained.flops(), 2 * 4 * 6 * (2 * 4 + 7));
+}
+
 TEST(Products, chunks_of_logits_cover_all_rows) {
   Products p(DType::bf16, true);
   p.logits(1300, 64, 10000);
@@ -76,7 +89,9 @@ TEST(Products, each_takes_time) {
 
 TEST(Reads, decoding_reads_the_decoder_once_a_token) {
   // By hand as above: the weights of a row's products.
-  EXPECT_EQ(translation_weights_read(tiny(), 20), kSourceRow + 20 * kTargetRow);
+  const Products p = translation_products(
+      tiny(), {.source_rows = 13, .sentences = 1, .beam = 1, .steps = 20}, DType::bf16);
+  EXPECT_EQ(p.weights_read(), kSourceRow + 20 * kTargetRow);
 }
 
 TEST(Reads, time_grows_with_the_bytes) {

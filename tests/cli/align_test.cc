@@ -81,6 +81,43 @@ TEST_F(Align, translate_adds_the_alignment_of_what_it_gives) {
   EXPECT_NE(first.at("n_best").as_array().at(1).get_string("alignment"), "");
 }
 
+TEST_F(Align, statistics_of_the_pairs_align_without_a_model) {
+  std::string german, english;
+  for (int i = 0; i < 20; ++i) {
+    german += i % 2 == 0 ? "das Haus\n" : "das Buch .\n";
+    english += i % 2 == 0 ? "the house\n" : "the book .\n";
+  }
+  write_file(path("de"), german);
+  write_file(path("en"), english);
+  write_file(path("one.de"), "das Haus\n\n");
+  write_file(path("one.en"), "the house\n\n");
+  const std::vector<std::string> command = {"align",        "--statistical", "--src",
+                                            path("one.de"), "--tgt",         path("one.en")};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), command.begin(), command.end());
+    return run_heddle(more);
+  };
+  const CliResult learned = with({"--train-src", path("de"), "--train-tgt", path("en")});
+  EXPECT_EQ(learned.exit_code, 0) << learned.err;
+  EXPECT_EQ(learned.out, "0-0 1-1\n\n");
+  write_file(path("links"), "0-0 1-1\n\n");
+  const CliResult scored = with({"--train-src", path("de"), "--train-tgt", path("en"), "--gold",
+                                 path("links"), "--symmetrize", "none", "--ibm-model", "1"});
+  EXPECT_TRUE(scored.out.starts_with("AER 0.0000 ")) << scored.out << scored.err;
+  EXPECT_EQ(with({"--train-src", path("de")}).exit_code, 2);
+  EXPECT_EQ(with({"--ibm-model", "3"}).exit_code, 2);
+  EXPECT_EQ(with({"--align-heads", "1"}).exit_code, 2);
+  EXPECT_EQ(with({"--skip-bad"}).exit_code, 2);
+  EXPECT_EQ(align_files({"--symmetrize", "union"}).exit_code, 2);
+  write_file(path("latin"), "f\xFCr\n\n");
+  const CliResult latin =
+      run_heddle({"align", "--statistical", "--src", path("latin"), "--tgt", path("one.en")});
+  EXPECT_EQ(latin.exit_code, 3);
+  EXPECT_NE(latin.err.find("latin: line 1"), std::string::npos) << latin.err;
+  EXPECT_EQ(with({model()}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"align", "--src", path("a"), "--tgt", path("b")}).exit_code, 2);
+}
+
 TEST_F(Align, what_is_not_there_is_said) {
   struct Case {
     std::vector<std::string> flags;

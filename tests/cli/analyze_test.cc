@@ -104,6 +104,11 @@ TEST_F(Analyze, measured_curve_has_a_point_for_each_kind_of_layer) {
     EXPECT_EQ(points[1].get_int("n"), 70);
     EXPECT_GT(points[1].get_double("milliseconds"), 0);
   }
+  const auto& crossings = layers.at("crossings").as_array();
+  ASSERT_EQ(crossings.size(), 2u);
+  EXPECT_EQ(crossings[0].get_string("layer"), "recurrent");
+  EXPECT_EQ(crossings[0].get_int("n"), 8);
+  EXPECT_EQ(crossings[1].get_int("n"), 24);  // kernel 3
 }
 
 TEST_F(Analyze, folder_of_timm_is_read_as_the_family_it_is) {

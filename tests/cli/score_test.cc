@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "heddle/base/json/json.h"
@@ -122,6 +123,49 @@ TEST(Score, empty_file_is_a_data_error_that_names_it) {
 
 TEST(Score, missing_file_is_a_data_error_that_names_it) {
   expect_data_error(score_files("/no/such/file", kMetrics + "plain.ref"), "/no/such/file");
+}
+
+TEST(Score, source_splits_the_figures_by_its_words) {
+  const CliResult all = run_heddle({"score", "--json", "--hyp", kMetrics + "paired.far", "--ref",
+                                    kMetrics + "paired.ref", "--src", kMetrics + "paired.ref"});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  const Json json = Json::parse(all.out);
+  const auto& classes = json.at("by_length").as_array();
+  ASSERT_EQ(classes.size(), 4u);
+  const TempDir folder;
+  std::string hypotheses, references;  // the second class by hand: 11 to 15 words
+  std::istringstream hyp(read_file(kMetrics + "paired.far")),
+      ref(read_file(kMetrics + "paired.ref"));
+  int64_t lines = 0;
+  for (std::string h, r; std::getline(hyp, h) && std::getline(ref, r);) {
+    const auto words = 1 + std::count(r.begin(), r.end(), ' ');
+    if (words < 11 || words > 15) continue;
+    hypotheses += h + "\n";
+    references += r + "\n";
+    ++lines;
+  }
+  write_file(folder / "hyp", hypotheses);
+  write_file(folder / "ref", references);
+  const Json part = Json::parse(score_files(folder / "hyp", folder / "ref").out);
+  EXPECT_EQ(classes[1].get_string("words"), "11 to 15");
+  EXPECT_EQ(classes[1].get_int("lines"), lines);
+  EXPECT_EQ(classes[1].get_double("bleu"), part.get_double("bleu"));
+  EXPECT_EQ(classes[1].get_double("chrf"), part.get_double("chrf"));
+}
+
+TEST(Score, another_system_is_compared_by_the_bootstrap) {
+  const CliResult result =
+      run_heddle({"score", "--hyp", kMetrics + "paired.far", "--ref", kMetrics + "paired.ref",
+                  "--against", kMetrics + "paired.base"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("p = 0.0010"), std::string::npos) << result.out;
+  expect_data_error(run_heddle({"score", "--hyp", kMetrics + "paired.far", "--ref",
+                                kMetrics + "paired.ref", "--against", kMetrics + "plain.hyp"}),
+                    "plain.hyp has 4");
+  EXPECT_EQ(run_heddle({"score", "--hyp", kMetrics + "paired.far", "--ref", kMetrics + "paired.ref",
+                        "--against", kMetrics + "paired.base", "--samples", "0"})
+                .exit_code,
+            2);
 }
 
 TEST(Score, unknown_tokenizer_is_a_usage_error) {

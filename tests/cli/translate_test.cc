@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
+#include "heddle/train/metrics/least_risk.h"
 #include "tests/base/temporary.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/support/conversation.h"
@@ -175,6 +176,30 @@ TEST_F(Translate, samples_depend_on_seed_and_line_number_only) {
   EXPECT_NE(sample({"--seed", "4"}), one);
   const auto lines = split_lines(one);
   EXPECT_NE(lines[0], lines[4]);  // the same text in another line
+}
+
+TEST_F(Translate, minimum_bayes_risk_gives_one_of_what_was_drawn) {
+  const CliOptions input = with_input("the old man reads two books !\n\nmy sister\n");
+  const std::vector<std::string> draws = {"translate", model(),  "--sample", "--n-best",
+                                          "8",         "--seed", "3"};
+  std::vector<std::string> chosen = draws;
+  chosen.push_back("--mbr");
+  const CliResult all = run_heddle(draws, input), one = run_heddle(chosen, input);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const auto lines = split_lines(one.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[1], "");
+  for (const int line : {0, 2}) {
+    std::vector<std::string> texts;
+    const std::string begin = fmt::format("{} ||| ", line);
+    for (const std::string& draw : split_lines(all.out)) {
+      if (!draw.starts_with(begin)) continue;
+      texts.push_back(draw.substr(begin.size(), draw.rfind(" ||| ") - begin.size()));
+    }
+    ASSERT_EQ(texts.size(), 8u);
+    EXPECT_EQ(lines[static_cast<size_t>(line)], texts[train::least_risk(texts)]);
+  }
+  EXPECT_EQ(run_heddle({"translate", model(), "--mbr"}, input).exit_code, 2);
 }
 
 TEST_F(Translate, prefix_begins_every_translation_and_a_file_holds_one_a_line) {

@@ -241,7 +241,7 @@ TEST(TranslationBatch, rows_are_laid_end_to_end_with_special_ids) {
   EXPECT_EQ(batch.target_position, (std::vector<uint32_t>{0, 1, 0, 1, 2}));
   EXPECT_EQ(batch.target_tokens, 5);
   const TranslationBatch twice =
-      make_translation_batch(corpus, pairs, {.decoder_start = 9, .eos = 3}, 2);
+      make_translation_batch(corpus, pairs, {.decoder_start = 9, .eos = 3}, {.passes = 2});
   EXPECT_EQ(twice.target_out, (std::vector<int32_t>{'c', 3, 'a', 'b', 3, 'c', 3, 'a', 'b', 3}));
   EXPECT_EQ(twice.samples, (std::vector<int64_t>{2, 0, 2, 0}));
   const uint32_t again = 1u << 31;  // the second pass is of other samples

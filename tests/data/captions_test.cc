@@ -55,8 +55,9 @@ TEST(CaptionLines, images_have_their_captions_and_scenes) {
   EXPECT_EQ(split.train.captions(0).size(), 2U);
   EXPECT_EQ(split.train.captions(0)[0], "ein Frosch");
   EXPECT_EQ(split.train.captions(1)[0], "dog");
-  EXPECT_EQ(split.train.scene(0), "");
-  EXPECT_EQ(Json::parse(split.train.scene(1)).at("objects").size(), 1U);
+  EXPECT_EQ(split.train.scene(0).json, "");
+  EXPECT_EQ(Json::parse(split.train.scene(1).json).at("objects").size(), 1U);
+  EXPECT_EQ(split.train.scene(1).where, folder / "set/train.jsonl" + ": line 3");
   EXPECT_EQ(split.train.path(1), folder / "set/train/b.jpg");
   EXPECT_EQ(split.train.image(1).rgb(),
             read_image(std::string(testing::kFixtures) + "/images/420.jpg"));

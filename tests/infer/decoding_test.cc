@@ -198,6 +198,7 @@ Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_tokens,
       Ids end(ids);
       end.push_back(id);
       if (n > 0 && end.size() >= n && ngrams.count(Ids(end.end() - n, end.end())) > 0) continue;
+      if (std::ranges::count(rules.banned_beginnings, end) > 0) continue;
       if (id == 0 || id == 2) continue;
       if (id == 3 && static_cast<int64_t>(ids.size()) < rules.min_new_tokens.value_or(0)) continue;
       if (x > most) most = x, best = id;
@@ -209,6 +210,15 @@ Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_tokens,
 }
 
 TEST_F(Options, rules_equal_a_naive_reference) {
+  // What comes without rules, so many tokens of it.
+  const auto beginnings_of = [&](size_t n) {
+    std::vector<Ids> all;
+    for (const Translation& t : translate_ids(m.model, sources, {.longest_without_end = 18})) {
+      if (t.ids.size() >= n)
+        all.emplace_back(t.ids.begin(), t.ids.begin() + static_cast<int64_t>(n));
+    }
+    return all;
+  };
   const std::vector<SearchConfig> all = {
       {.no_repeat_ngram = 1},
       {.no_repeat_ngram = 2},
@@ -216,7 +226,9 @@ TEST_F(Options, rules_equal_a_naive_reference) {
       {.repetition_penalty = 1.5},
       {.repetition_penalty = 0.6},
       {.min_new_tokens = 9},
-      {.min_new_tokens = 10, .no_repeat_ngram = 2, .repetition_penalty = 1.1}};
+      {.min_new_tokens = 10, .no_repeat_ngram = 2, .repetition_penalty = 1.1},
+      {.banned_beginnings = beginnings_of(1)},
+      {.banned_beginnings = beginnings_of(3)}};
   const auto unruled = translate_ids(m.model, sources, {.longest_without_end = 18});
   for (size_t r = 0; r < all.size(); ++r) {
     const auto ours =

@@ -131,10 +131,10 @@ TEST_F(ModelDir, value_of_the_wrong_type_is_a_data_error) {
 }
 
 TEST_F(ModelDir, config_of_a_far_larger_model_is_refused_before_memory_is_taken) {
-  change_config("\"d_model\": 32", "\"d_model\": 32000000");
+  change_config("\"d_model\": 32", "\"d_model\": 1000000");
   expect_data_error({"model.safetensors", "config.json asks for at least"});
-  change_config("\"d_model\": 32000000", "\"d_model\": 32");
-  change_config("\"encoder_layers\": 2", "\"encoder_layers\": 2000000000");
+  change_config("\"d_model\": 1000000", "\"d_model\": 32");
+  change_config("\"encoder_layers\": 2", "\"encoder_layers\": 4000");
   expect_data_error({"model.safetensors", "config.json asks for at least"});
 }
 

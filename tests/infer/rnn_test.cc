@@ -2,6 +2,7 @@
 // that do not fit.
 #include <gtest/gtest.h>
 
+#include "heddle/infer/forward.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/infer/words.h"
 #include "heddle/models/registry.h"
@@ -144,6 +145,54 @@ TEST(RnnLm, state_that_is_carried_makes_segments_as_good_as_the_whole_text) {
     EXPECT_NEAR(likelihood_of_text(model, ids, {}).nll, whole, 1e-9 * whole);
     const TextLikelihood alone = likelihood_of_text(model, ids, {.context = 5, .memory = false});
     EXPECT_GT(std::abs(alone.nll - whole), 1e-4 * whole);
+  }
+}
+
+// What forward leaves of a pass it takes again: bit for bit the pass over all tokens.
+TEST(RnnLm, forward_goes_on_from_the_states_that_it_wrote) {
+  const TemporaryFolder folder;
+  const std::vector<int64_t> ids = {4, 5, 6, 7, 8, 9, 10, 11, 12, 3, 2, 1};  // two of 6 tokens
+  for (const char* cell : kCells) {
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(fmt::format("{} {}", cell, dtype_name(compute)));
+      nn::Parameters parameters(5);
+      const auto made = small_lm(parameters, cell);
+      // Columns [first, first + count) of the ids, behind what is in `memory`.
+      const auto pass = [&](int64_t first, int64_t count, const std::string& memory) {
+        std::vector<int64_t> some;
+        for (const int64_t row : {0, 6}) {
+          some.insert(some.end(), ids.begin() + row + first, ids.begin() + row + first + count);
+        }
+        std::vector<NamedTensorView> views = {
+            {"input_ids", DType::i64, {2, count}, std::as_bytes(std::span(some))}};
+        std::optional<SafetensorsFile> before;
+        if (!memory.empty()) before = SafetensorsFile::open(folder / memory);
+        for (const char* name : {"mems.0", "mems.1"}) {
+          if (!before) continue;
+          const StoredTensor& info = before->info(name);
+          views.push_back({name, info.dtype, info.shape, info.bytes});
+        }
+        write_safetensors(folder / "in", views);
+        const std::string out = fmt::format("out{}-{}", first, count);
+        forward_tensors(*made, SafetensorsFile::open(folder / "in"), folder / out,
+                        {.precision = {compute}});
+        return out;
+      };
+      const auto logits = [&](const std::string& file, int64_t first, int64_t count) {
+        const SafetensorsFile outputs = SafetensorsFile::open(folder / file);
+        const StoredTensor& info = outputs.info("logits");
+        const std::vector<float> all = info.floats();
+        const int64_t n = info.shape[1], vocab = info.shape[2];
+        std::vector<float> some;
+        for (int64_t b = 0; b < 2; ++b) {
+          const auto from = all.begin() + (b * n + first) * vocab;
+          some.insert(some.end(), from, from + count * vocab);
+        }
+        return some;
+      };
+      const std::string whole = pass(0, 6, ""), second = pass(2, 4, pass(0, 2, ""));
+      EXPECT_EQ(logits(second, 0, 4), logits(whole, 2, 4));
+    }
   }
 }
 

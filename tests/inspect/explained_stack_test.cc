@@ -9,6 +9,7 @@
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/explanation.h"
 #include "tests/base/temporary.h"
+#include "tests/infer/small_models.h"
 #include "tests/inspect/explained_steps.h"
 #include "tests/support/places.h"
 
@@ -169,6 +170,43 @@ TEST(ExplainedBias, steps_are_the_models_own_numbers) {
     }
   }
   EXPECT_GT(largest_bias, 1e-3);
+}
+
+// A recurrent decoder, whose states ask and whose contexts go into its cell as they are.
+TEST(ExplainedStates, steps_are_the_models_own_numbers_and_no_matrix_follows) {
+  for (const char* size : {"0", "6"}) {  // states are compared themselves, or projected
+    SCOPED_TRACE(size);
+    const TemporaryFolder folder;
+    nn::Parameters parameters(1);
+    const auto model =
+        make_model(nn::Scope(parameters),
+                   Json::parse(fmt::format(R"({{"model_type": "rnn_seq2seq", "vocab_size": 312,
+            "embedding_size": 12, "hidden_size": 16, "encoder_hidden_size": 8,
+            "attention_scoring": "scaled_dot", "attention_size": {}}})",
+                                           size)));
+    save_model(folder / "model", *model, parameters);
+    testing::shared_tokenizer().save(folder / "model/tokenizer.model");
+    const Subject subject =
+        Subject::open(folder / "model", {.source = "the old man", .target = "a man"});
+    const std::vector<HeadMap> maps = attention_maps(subject, {.importance = false});
+    ASSERT_EQ(maps.size(), 1u);
+    const Explanation e = explain_head(subject, {});
+    const Matrix &weights = step_of(e, "weights").result, &sum = step_of(e, "sum").result,
+                 &output = step_of(e, "output").result;
+    ASSERT_EQ(weights.values.size(), maps[0].weights.size());
+    for (size_t i = 0; i < weights.values.size(); ++i) {
+      EXPECT_NEAR(weights.values[i], maps[0].weights[i], 1e-6);
+    }
+    ASSERT_EQ(sum.values.size(), output.values.size());
+    for (size_t i = 0; i < sum.values.size(); ++i) {
+      EXPECT_NEAR(sum.values[i], output.values[i], 1e-6);
+    }
+    EXPECT_EQ(step_of(e, "q").formula == "Q = X", std::string(size) == "0");
+    EXPECT_EQ(step_of(e, "x").result.values == step_of(e, "q").result.values,
+              std::string(size) == "0");
+    EXPECT_EQ(std::ranges::count(e.steps, "concat", &ExplainedStep::key), 0);
+    EXPECT_NE(step_of(e, "output").text.find("given beside the token"), std::string::npos);
+  }
 }
 
 }  // namespace

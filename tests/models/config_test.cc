@@ -1,6 +1,7 @@
 // config.json of either generation of keys, what it refuses by name, and what it writes.
 #include <gtest/gtest.h>
 
+#include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
 
@@ -68,6 +69,46 @@ TEST(ModelConfig, what_is_written_reads_back) {
     EXPECT_EQ(again->hub.labels, config->hub.labels);
     EXPECT_EQ(again->hub.pad_token_id, config->hub.pad_token_id);
     EXPECT_EQ(again->json(), config->json());
+  }
+}
+
+// Sizes are multiplied before any memory is asked for.
+TEST(ModelConfig, sizes_whose_products_overflow_are_refused_by_name) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> sizes = {
+      {"rnn_seq2seq",
+       {"vocab_size", "decoder_vocab_size", "embedding_size", "hidden_size", "encoder_hidden_size",
+        "encoder_layers", "decoder_layers", "attention_size"}},
+      {"rnn_lm", {"vocab_size", "embedding_size", "hidden_size", "num_layers"}},
+      {"captioner",
+       {"vocab_size", "embedding_size", "hidden_size", "memory_size", "decoder_layers",
+        "attention_size"}},
+      {"heddle_transformer",
+       {"vocab_size", "decoder_vocab_size", "d_model", "encoder_layers", "decoder_layers",
+        "encoder_attention_heads", "decoder_attention_heads", "encoder_ffn_dim",
+        "decoder_ffn_dim"}},
+      {"t5",
+       {"vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
+        "relative_attention_num_buckets"}}};
+  for (const auto& [type, keys] : sizes) {
+    for (const char* key : keys) {
+      SCOPED_TRACE(type);
+      const Json config = Json::object({{"model_type", type}, {key, int64_t{1} << 61}});
+      auto unmade = nn::Parameters::shapes_alone();
+      expect_error(ErrorKind::data, {key}, [&] { make_model(nn::Scope(unmade), config); });
+    }
+  }
+}
+
+TEST(ModelConfig, the_greatest_sizes_have_products) {
+  for (const char* type : {"rnn_seq2seq", "captioner"}) {
+    Json config = Json::object(
+        {{"model_type", type}, {"vocab_size", kMostVocabulary}, {"decoder_layers", kMostLayers}});
+    for (const char* key : {"embedding_size", "hidden_size"}) config[key] = kMostWidth;
+    auto unmade = nn::Parameters::shapes_alone();
+    const auto model = make_model(nn::Scope(unmade), config);
+    // The layers above the lowest alone.
+    EXPECT_GT(model->as<EncoderDecoder>()->facts().multiplied,
+              (kMostLayers - 1) * 8 * kMostWidth * kMostWidth);
   }
 }
 

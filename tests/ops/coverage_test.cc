@@ -165,6 +165,12 @@ const std::vector<std::string> kFamilies = {
         "backbone_config": {"model_type": "resnet", "layer_type": "plain", "stem": "cifar",
         "downsample": "pool", "norm": "group", "norm_groups": 2, "embedding_size": 8,
         "hidden_sizes": [8], "depths": [0]}})",
+    R"({"model_type": "captioner", "vocab_size": 20, "hidden_size": 16, "memory_size": 8,
+        "image_size": 8, "decoder_type": "transformer", "decoder_layers": 2,
+        "decoder_attention_heads": 2, "decoder_ffn_dim": 24, "backbone_config":
+        {"model_type": "resnet", "layer_type": "plain", "stem": "cifar", "downsample": "pool",
+        "norm": "group", "norm_groups": 2, "embedding_size": 8, "hidden_sizes": [8],
+        "depths": [0]}})",
     R"({"model_type": "vit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
         "hidden_dropout_prob": 0.1, "drop_path_rate": 0.2})",

@@ -1,4 +1,7 @@
 // The cases of recurrent ops: cells, ways, attention by each scoring.
+#include <cmath>
+
+#include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
@@ -117,6 +120,47 @@ void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
   }
 }
 
+// What unevenness() is asked of where the weights are not those of a recurrence.
+void add_mean_weights(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments queries = Segments::from_lengths(z.queries);
+  const Segments keys = Segments::from_lengths(z.keys);
+  const int64_t w = z.width, heads = z.heads, d = w / heads;
+  const auto plain = [=](const definition::Inputs& in) {
+    definition::Doubles means;
+    for (int64_t s = 0; s < queries.count(); ++s) {
+      for (int64_t i = queries.begin(s); i < queries.end(s); ++i) {
+        std::vector<double> mean(static_cast<size_t>(keys.length(s)));
+        for (int64_t h = 0; h < heads; ++h) {
+          std::vector<double> e;
+          double sum = 0;
+          for (int64_t j = keys.begin(s); j < keys.end(s); ++j) {
+            double score = 0;
+            for (int64_t c = h * d; c < (h + 1) * d; ++c) {
+              score += double{in[0][i * w + c]} * in[1][j * w + c];
+            }
+            e.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
+            sum += e.back();
+          }
+          for (size_t j = 0; j < e.size(); ++j) {
+            mean[j] += e[j] / sum / static_cast<double>(heads);
+          }
+        }
+        means.insert(means.end(), mean.begin(), mean.end());
+      }
+    }
+    return means;
+  };
+  all.push_back({.op = "mean_attention_weights",
+                 .variant = "ragged",
+                 .shapes = {{queries.rows(), w}, {keys.rows(), w}},
+                 .function =
+                     [=](const Tensors& x) {
+                       return Tensors{
+                           mean_attention_weights(x[0], x[1], queries, keys, {.heads = heads})};
+                     },
+                 .plain = plain});
+}
+
 void add_unevenness(std::vector<OpCase>& all, const OpSizes& z) {
   const Segments targets = Segments::from_lengths(z.queries), keys = Segments::from_lengths(z.keys);
   int64_t pairs = 0;
@@ -151,6 +195,7 @@ void add_recurrent_cases(std::vector<OpCase>& all, const OpSizes& z) {
   add_recurrence(all, z);
   add_attentive(all, z);
   add_unevenness(all, z);
+  add_mean_weights(all, z);
 }
 
 }  // namespace heddle

@@ -42,16 +42,22 @@ TEST_F(CaptionPageTest, words_show_where_the_model_looked) {
     reader.equal(document.activeElement, words[1], "the arrow goes on");
     reader.check(sections[0].textContent.includes(`“${d.images[0].captions[0].words[1].text}” looked most at row`), "said in words");
     const other = document.querySelectorAll("section.captioned")[1].querySelector("canvas").toDataURL();
+    const gate = d.images[0].captions[0].words[1].gate;
+    reader.check(gate > 0 && gate < 1, "a gate: " + gate);
+    const bar = words[1].querySelector(".gate").getBoundingClientRect(), word = words[1].getBoundingClientRect();
+    reader.check(Math.abs(bar.width / word.width - gate) < 0.05, "the bar under the word is as long");
+    reader.check(sections[0].textContent.includes(`By its gate ${heddle.percent(gate)} of that counted`), "and is said");
     words[2].dispatchEvent(new PointerEvent("pointerenter"));
     reader.equal(words[2].getAttribute("aria-pressed"), "true", "a word is pointed at");
     reader.equal(document.querySelectorAll("section.captioned")[1].querySelector("canvas").toDataURL(), other, "the other image stays");
     const saved = JSON.parse((await reader.saved('[data-export="json"]')).text);
     const weights = saved.images[0].captions[0].words[0].weights;
     reader.equal(weights.length, 64, "a weight a cell");
+    reader.equal(saved.images[0].captions[0].words[1].gate, gate, "the gate is saved");
     reader.check(Math.abs(weights.reduce((a, b) => a + b, 0) - 1) < 0.01, "which sum to 1");
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
   )js",
-        11);
+        15);
 }
 
 TEST_F(CaptionPageTest, layout_holds) { check_layout(path_); }

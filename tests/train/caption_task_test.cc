@@ -1,5 +1,5 @@
-// Captioning: runs that learn, load and go on in the same bits; which captions count; what is
-// judged; data that does not fit.
+// Captioning: runs that learn, load and go on in the same bits; which captions count; data that
+// does not fit.
 #include <gtest/gtest.h>
 
 #include "heddle/base/log.h"
@@ -19,11 +19,19 @@ constexpr const char* kBackbone =
         "norm": "group", "norm_groups": 2, "embedding_size": 4, "hidden_sizes": [8, 8],
         "depths": [0, 0]})";
 
-TrainConfig tiny_captioner() {
+TrainConfig tiny_captioner(const std::string& decoder = "recurrent") {
   TrainConfig c = default_config("captioning");
   set_from_string(c, "backbone_config", kBackbone);
-  for (const char* key : {"memory_size", "embedding_size"}) c.stack.set(key, 8);
+  c.stack.set("memory_size", 8);
   c.stack.set("hidden_size", 16);
+  set_from_string(c, "decoder_type", decoder);
+  if (decoder == "transformer") {
+    c.stack.set("decoder_attention_heads", 2);
+    c.stack.set("decoder_ffn_dim", 32);
+    c.stack.set("decoder_layers", 2);
+  } else {
+    c.stack.set("embedding_size", 8);
+  }
   testing::make_short(c);
   set_from_string(c, "judged_images", "4");
   return c;
@@ -56,15 +64,21 @@ class CaptionRun : public ::testing::Test {
   static inline std::unique_ptr<TemporaryFolder> folder_;
 };
 
-TEST_F(CaptionRun, model_learns_is_judged_and_loads) {
-  TrainConfig config = tiny_captioner();
+class CaptionRunBy : public CaptionRun, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static std::string named(const std::string& name) { return name + "-" + GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Decoders, CaptionRunBy, ::testing::Values("recurrent", "transformer"));
+
+TEST_P(CaptionRunBy, model_learns_is_judged_and_loads) {
+  TrainConfig config = tiny_captioner(GetParam());
   config.max_updates = config.validate_every = 150;
-  const RunResult result = train(config, "run");
+  const RunResult result = train(config, named("run"));
   EXPECT_LT(result.best.loss, 2.0);  // of 36 words log 36 = 3.6, of the grammar alone 1.3
   EXPECT_GE(result.best.metric("true"), 0);
   EXPECT_GE(result.best.metric("grammatical"), 0);
   EXPECT_GE(result.best.metric("peak_inside"), 0);
-  const CaptionReader reader = load_captioner(path("run"));
+  const CaptionReader reader = load_captioner(path(named("run")));
   EXPECT_EQ(reader.loaded.model->head(), Head::caption);
   EXPECT_EQ(reader.processor.size, (ImageSize{32, 32}));
   EXPECT_TRUE(reader.processor.do_normalize);
@@ -73,28 +87,32 @@ TEST_F(CaptionRun, model_learns_is_judged_and_loads) {
 }
 
 // Some captions of some images an epoch, in parts of batches.
-TEST_F(CaptionRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
-  TrainConfig config = tiny_captioner();
+TEST_P(CaptionRunBy, run_in_two_ends_in_the_bits_of_a_whole_one) {
+  TrainConfig config = tiny_captioner(GetParam());
   set_from_string(config, "captions_of_image", "2");
   config.accumulate = 3;
-  train(config, "whole");
+  const std::string whole = named("whole"), two = named("two");
+  train(config, whole);
   config.max_updates = 13;
-  train(config, "two");
-  EXPECT_NE(weights("two"), weights("whole"));
+  train(config, two);
+  EXPECT_NE(weights(two), weights(whole));
   config.max_updates = 20;
-  train(config, "two");
-  EXPECT_EQ(weights("two"), weights("whole"));
+  train(config, two);
+  EXPECT_EQ(weights(two), weights(whole));
+  config.recompute = true;  // layers of a Transformer, and the weights that they leave
+  train(config, named("again"));
+  EXPECT_EQ(weights(named("again")), weights(whole));
 }
 
-TEST_F(CaptionRun, number_of_captions_and_regulariser_change_what_is_learned) {
+TEST_P(CaptionRunBy, number_of_captions_and_regulariser_change_what_is_learned) {
   std::set<std::string> all;
   for (const char* captions : {"1", "2", "0"}) {
     for (const char* strength : {"0", "1"}) {
-      TrainConfig config = tiny_captioner();
+      TrainConfig config = tiny_captioner(GetParam());
       config.max_updates = 4;
       set_from_string(config, "captions_of_image", captions);
       set_from_string(config, "attention_regularisation", strength);
-      const std::string name = std::string("kind") + captions + strength;
+      const std::string name = named("kind") + captions + strength;
       train(config, name);
       all.insert(weights(name));
     }
@@ -138,42 +156,60 @@ TEST_F(CaptionRun, what_does_not_fit_is_refused) {
   testing::write_file(path("plain/train.jsonl"), lines);
   EXPECT_TRUE(train(config, "plain-run", "", "plain").best.metrics.empty());
   config.select = "true";
-  expect_error(ErrorKind::usage, {"select loss"},
+  expect_error(ErrorKind::usage, {"none of 1 held-out image", "judged_images", "select loss"},
                [&] { train(config, "plain-true", "", "plain"); });
+  set_from_string(config, "judged_images", "0");
+  expect_error(ErrorKind::usage, {"judged_images is 0", "select loss"},
+               [&] { train(config, "none-judged"); });
 }
 
-// --- judging -------------------------------------------------------------------------------------
+// Other programs have "objects" too.
+TEST_F(CaptionRun, objects_that_are_no_scene_are_passed_over_with_a_warning) {
+  std::filesystem::create_directories(path("foreign"));
+  const CaptionedScene scene = draw_captioned_shapes(kCaptionedShapes, 1, 0);
+  const std::vector<std::string> objects = {R"([{"category_id": 3, "bbox": [1, 2, 3, 4]}])", "7",
+                                            R"({"a": 1})"};
+  for (const char* part : {"train", "val"}) {
+    std::string lines;
+    for (int i = 0; i < 3; ++i) {
+      const std::string name = fmt::format("{}{}.png", part, i);
+      testing::write_file(path("foreign/" + name), encode_png(scene.image));
+      lines += fmt::format(
+          "{{\"file_name\": \"{}\", \"captions\": [\"some shapes\"], \"objects\": {}}}\n", name,
+          objects[static_cast<size_t>(i)]);
+    }
+    testing::write_file(path(fmt::format("foreign/{}.jsonl", part)), lines);
+  }
+  TrainConfig config = tiny_captioner();
+  config.max_updates = 2;
+  set_log_level(LogLevel::warning);
+  ::testing::internal::CaptureStderr();
+  const RunResult result = train(config, "foreign-run", "", "foreign");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(result.best.metrics.empty());
+  EXPECT_NE(said.find("of 3 images are no scene"), std::string::npos) << said;
+  EXPECT_NE(said.find("foreign/val.jsonl: line 1"), std::string::npos) << said;
+}
 
-TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
-  CaptionScene scene{.size = {64, 64}};
-  scene.objects.push_back({.sort = {"red", "circle"}, .box = {0, 0, 16, 16}});
-  scene.objects.push_back({.sort = {"blue", "square"}, .box = {40, 44, 56, 64}});
-  // A grid of 4 x 4: cell 0 is the circle; cell 14 (32 to 48, 48 to 64) has half of the square's.
-  const auto at = [](size_t cell) {
-    std::vector<float> weights(16, 0.2f / 15);
-    weights[cell] = 0.8f;
-    return weights;
-  };
-  const std::vector<std::string> texts = {"a",     "red", "circle", "is",
-                                          "above", "a",   "blue",   "square"};
-  std::vector<SeenWord> words;
-  for (const std::string& text : texts) words.push_back({text, at(text == "square" ? 5 : 0)});
-  const JudgedCaption judged =
-      judge_seen_caption("a red circle is above a blue square", scene, words, {4, 4});
-  EXPECT_TRUE(judged.is_grammatical && judged.is_true);
-  EXPECT_EQ(judged.pointing.words, 4);  // red, circle, blue, square
-  EXPECT_EQ(judged.pointing.peaks_inside, 2);
-  // The circle is cell 0; the square covers 8 x 4 + 8 x 16 pixels of cells 10, 14 and 8 x 4 + 8 x
-  // 16 of 11, 15: of 256 each 1/8, 1/2.
-  const double even = 0.2 / 15, square = (0.125 + 0.5) * 2;
-  EXPECT_NEAR(judged.pointing.mass, 2 * 0.8 + 2 * square * even, 1e-6);
-  EXPECT_NEAR(judged.pointing.area, 2 * (256.0 + 320.0) / 4096, 1e-9);
-
-  EXPECT_FALSE(
-      judge_seen_caption("a red circle is below a blue square", scene, words, {4, 4}).is_true);
-  const JudgedCaption broken = judge_seen_caption("a red circle is a", scene, {}, {4, 4});
-  EXPECT_FALSE(broken.is_grammatical || broken.is_true);
-  EXPECT_EQ(broken.pointing.words, 0);
+// sacrebleu 2.6.0: BLEU().corpus_score(hypotheses, references), None where an image has fewer.
+TEST(CaptionScores, bleu_is_that_of_sacrebleu_over_any_number_of_captions) {
+  const std::vector<std::string> written = {"there are two red crosses",
+                                            "a blue circle is above a green square",
+                                            "a red cross is here today"};
+  std::vector<std::vector<std::string>> known = {
+      {"there are two red crosses", "two crosses are red"},
+      {"a blue circle is to the left of a green square"},
+      {"a red cross is above a blue circle", "there is a red cross", "a cross is here"}};
+  const BleuScore bleu = caption_bleu(written, known);
+  EXPECT_NEAR(bleu.score, 60.29124485786475, 1e-9);
+  EXPECT_EQ(bleu.hypothesis_length, 19);
+  EXPECT_EQ(bleu.reference_length, 21);
+  EXPECT_TRUE(bleu.signature.starts_with("nrefs:var|case:mixed|")) << bleu.signature;
+  for (auto& captions : known) captions.resize(1);
+  EXPECT_TRUE(caption_bleu(written, known).signature.starts_with("nrefs:1|"));
+  known[1].clear();
+  expect_error(ErrorKind::data, {"no caption to compare with"},
+               [&] { caption_bleu(written, known); });
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(CaptionedFiles, scenes_are_read_back_with_their_captions) {
     const CaptionedScene scene = draw(static_cast<uint64_t>(i));
     EXPECT_EQ(split.train.image(i).rgb(), scene.image);
     EXPECT_TRUE(std::ranges::equal(split.train.captions(i), scene.captions));
-    const Json line = Json::parse(split.train.scene(i));
+    const Json line = Json::parse(split.train.scene(i).json);
     EXPECT_EQ(caption_scene_of(line, "line"), scene.scene);
   }
   EXPECT_EQ(split.val.image(4).rgb(), draw(304).image);
@@ -102,11 +102,11 @@ TEST(PhotoPools, sets_that_cannot_be_captioned_are_refused) {
   const auto refused = [&](const std::vector<std::string>& words) {
     expect_error(ErrorKind::data, words, [&] { open_photo_pools(folder / "set"); });
   };
-  folder.add("train", "oak", 3);
+  for (const int level : {3, 4}) folder.add("train", "oak", level);
   refused({"'oak'", "airplane"});
   remove_path(folder / "set/train/oak");
   folder.add("train", "frog", 3);
-  refused({"no photo of class 'frog'"});  // of one photo the tenth is all
+  refused({"'frog' has one photo to train on", "two"});  // of one photo the tenth is all
   remove_path(folder / "set/train/frog");
   remove_path(folder / "set/test");
   refused({"held out", "train and test"});

@@ -12,17 +12,8 @@
 namespace heddle::train {
 namespace {
 
-// Each letter is the one 5 before, beyond a segment of 4, but a quarter of them are new.
-std::string echoing_text() {
-  std::string text = "abcdef";
-  uint32_t random = 7;
-  while (text.size() < 4000) {
-    random = random * 1664525 + 1013904223;
-    const bool is_new = random >> 30 == 0;
-    text += is_new ? static_cast<char>('a' + (random >> 16) % 6) : text[text.size() - 5];
-  }
-  return text;
-}
+// Letters by those 5 before, beyond a segment of 4.
+const std::string kText = testing::echoing_text(5);
 
 TrainConfig tiny_config() {
   TrainConfig c = default_config("causal_lm", "transfo-xl");
@@ -40,7 +31,7 @@ class MemoryRun : public ::testing::Test {
  protected:
   MemoryRun() {
     set_log_level(LogLevel::error);
-    folder_.write("text.txt", echoing_text());
+    folder_.write("text.txt", kText);
   }
   ~MemoryRun() override { set_log_level(LogLevel::info); }
   RunResult train(const TrainConfig& config, const std::string& name) {
@@ -81,9 +72,8 @@ TEST_F(MemoryRun, validation_is_the_text_read_segment_by_segment) {
   TrainConfig config = tiny_config();
   const RunResult result = train(config, "run");
   const LoadedModel m = load_model(folder_ / "run/best");
-  const std::string text = echoing_text();
   std::vector<int32_t> ids;
-  for (const char c : text.substr(text.size() * 9 / 10)) ids.push_back(c - 'a');
+  for (const char c : kText.substr(kText.size() * 9 / 10)) ids.push_back(c - 'a');
   const double plain = plain_validation_loss(*m.model->as<LanguageModel>(), ids);
   EXPECT_NEAR(result.best.loss, plain, 1e-5 * plain);
 }

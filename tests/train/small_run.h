@@ -44,6 +44,18 @@ inline void write_pairs(const std::filesystem::path& folder) {
   for (const auto& [name, text] : files) write_file(folder / name, text);
 }
 
+/// 4,000 letters, each the one `back` before it, but a quarter of them new.
+inline std::string echoing_text(size_t back) {
+  std::string text = "abcdef";
+  uint32_t random = 7;
+  while (text.size() < 4000) {
+    random = random * 1664525 + 1013904223;
+    const bool is_new = random >> 30 == 0;
+    text += is_new ? static_cast<char>('a' + (random >> 16) % 6) : text[text.size() - back];
+  }
+  return text;
+}
+
 /// One layer each of width 32, 340 tokens, 60 updates of 300 tokens, f32.
 inline train::TrainConfig small_config() {
   train::TrainConfig c;

@@ -17,17 +17,17 @@ float value_of(const nn::Memory& memory) { return memory.layers.at(0).data<float
 
 TEST(StreamMemory, each_batch_sees_what_the_one_before_left) {
   StreamMemory m;
-  EXPECT_TRUE(m.before({0, 0}, 0, DType::f32).layers.empty());
+  EXPECT_TRUE(m.before({0, 0}, 0).layers.empty());
   m.put({0, 0}, 0, memory_of(2, 1));
   m.put({0, 0}, 2, memory_of(1, 5));
-  EXPECT_EQ(value_of(m.before({0, 1}, 0, DType::f32)), 1);
-  EXPECT_EQ(value_of(m.before({0, 1}, 2, DType::f32)), 5);
+  EXPECT_EQ(value_of(m.before({0, 1}, 0)), 1);
+  EXPECT_EQ(value_of(m.before({0, 1}, 2)), 5);
   m.put({0, 1}, 0, memory_of(2, 2));
-  EXPECT_EQ(value_of(m.before({0, 1}, 0, DType::f32)), 1);  // the same batch again
+  EXPECT_EQ(value_of(m.before({0, 1}, 0)), 1);  // the same batch again
   m.put({0, 1}, 0, memory_of(2, 2));
-  EXPECT_EQ(value_of(m.before({0, 2}, 0, DType::f32)), 2);
-  EXPECT_TRUE(m.before({1, 0}, 0, DType::f32).layers.empty());
-  expect_error(ErrorKind::data, {"stream 0", "batch 7"}, [&] { m.before({0, 7}, 0, DType::f32); });
+  EXPECT_EQ(value_of(m.before({0, 2}, 0)), 2);
+  EXPECT_TRUE(m.before({1, 0}, 0).layers.empty());
+  expect_error(ErrorKind::data, {"stream 0", "batch 7"}, [&] { m.before({0, 7}, 0); });
 }
 
 TEST(StreamMemory, comes_back_from_its_tensors) {
@@ -36,12 +36,12 @@ TEST(StreamMemory, comes_back_from_its_tensors) {
   m.put({2, 4}, 2, memory_of(3, 5));
   StreamMemory again;
   again.restore(m.tensors(), {2, 5}, 5);
-  const nn::Memory second = again.before({2, 5}, 2, DType::f32);
+  const nn::Memory second = again.before({2, 5}, 2);
   EXPECT_EQ(second.segments.count(), 3);
   EXPECT_EQ(second.segments.length(1), 3);
   EXPECT_EQ(second.layers.size(), 2u);
   EXPECT_EQ(second.layers[1].data<float>()[17], -5);
-  EXPECT_EQ(again.before({2, 5}, 0, DType::bf16).layers[0].dtype(), DType::bf16);
+  EXPECT_EQ(again.before({2, 5}, 0).layers[0].dtype(), DType::f32);
 }
 
 TEST(StreamMemory, tensors_that_do_not_fit_are_data_errors) {

@@ -1,6 +1,8 @@
 // heddle analyze: what a model costs, from its sizes alone.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
@@ -179,9 +181,11 @@ std::string milliseconds(double ms) { return ms < 0 ? "-" : fmt::format("{:.3f}"
 std::string analysis_text(const Analysis& a) {
   const inspect::Workload& w = a.workload;
   if (a.has_image) {
-    return fmt::format("{}  ({}): {} parameters; {} of {} x {} pixels, {} states each\n\n", a.name,
-                       a.type, format_count(a.parameters), counted(w.batch, "image"),
-                       w.image.height, w.image.width, format_count(w.source)) +
+    const std::string written =
+        a.has_source ? fmt::format(", {} of a caption", counted(w.target, "token")) : "";
+    return fmt::format("{}  ({}): {} parameters; {} of {} x {} pixels, {} states each{}\n\n",
+                       a.name, a.type, format_count(a.parameters), counted(w.batch, "image"),
+                       w.image.height, w.image.width, format_count(w.source), written) +
            steps_text(a) + parameters_text(a) + flops_text(a) + memory_text(a);
   }
   const std::string target = a.has_source ? fmt::format(" in, {} out", format_count(w.target)) : "";
@@ -262,6 +266,23 @@ Json sizes_json(const std::vector<Analysis>& all) {
   });
 }
 
+// From where self-attention takes longer than a kind of layer whose price is linear in n: by the
+// formulas, and on this machine.
+struct Crossing {
+  std::string layer;
+  int64_t n = 0;
+  std::optional<double> measured = {};
+};
+
+std::vector<Crossing> crossings(const inspect::LayerSizes& s,
+                                const std::vector<inspect::LayerCost>& costs,
+                                const std::vector<bench::LayerTimes>& curve) {
+  constexpr size_t kRecurrent = 0, kConvolutional = 1, kAttention = 2;
+  return {{costs[kRecurrent].layer, s.d, bench::crossing(curve, kAttention, kRecurrent)},
+          {costs[kConvolutional].layer, s.kernel * s.d,
+           bench::crossing(curve, kAttention, kConvolutional)}};
+}
+
 // The table of layers and, where there is one, the measured curve.
 std::string layers_text(const inspect::LayerSizes& s, const std::vector<inspect::LayerCost>& costs,
                         const std::vector<bench::LayerTimes>& curve) {
@@ -288,6 +309,13 @@ std::string layers_text(const inspect::LayerSizes& s, const std::vector<inspect:
     for (const double ms : times.milliseconds) text += fmt::format("{:>28}", milliseconds(ms));
     text += "\n";
   }
+  text += fmt::format("\n  {:28}{:>20}{:>22}\n", "self-attention is slower than", "by formulas",
+                      "measured");
+  for (const Crossing& c : crossings(s, costs, curve)) {
+    text += fmt::format(
+        "  {:28}{:>20}{:>22}\n", c.layer, "n > " + format_count(c.n),
+        c.measured ? "n > " + format_count(std::llround(*c.measured)) : "at no length timed");
+  }
   return text;
 }
 
@@ -311,6 +339,11 @@ Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerC
           Json::object({{"n", times.n}, {"milliseconds", times.milliseconds[i]}}));
     }
     json["kinds"].push_back(kind);
+  }
+  if (curve.empty()) return json;
+  for (const Crossing& c : crossings(s, costs, curve)) {
+    json["crossings"].push_back(
+        Json::object({{"layer", c.layer}, {"n", c.n}, {"measured", c.measured}}));
   }
   return json;
 }
@@ -373,7 +406,8 @@ void add_analyze(Subcommand& app) {
   command.add_setting("--batch", w.batch, "sequences at once");
   command.add_setting("--length", w.source,
                       "tokens of a sequence or source; 0: its longest, or 512");
-  command.add_setting("--target-length", w.target, "tokens of a translation; 0: as --length");
+  command.add_setting("--target-length", w.target,
+                      "tokens of a translation or caption; 0: as --length, of captions 16");
   command
       .add_option("--image", flags.images,
                   "pixels of an image's side; several sizes of a model that reads images: 224,448; "

@@ -1,4 +1,6 @@
-// heddle align: which word goes with which in given pairs, by attention, and how wrong that is.
+// heddle align: which word goes with which in given pairs, by attention or by statistics of the
+// pairs alone, and how wrong that is.
+#include <algorithm>
 #include <cstdio>
 
 #include "heddle/base/files/files.h"
@@ -9,6 +11,8 @@
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/train/alignment/statistical_aligner.h"
 #include "heddle/train/metrics/metrics.h"
 
 namespace heddle::cli {
@@ -21,10 +25,14 @@ struct Flags {
   int gold_base = 0;
   bool is_reversed = false, each = false, json = false;
   LineFlags lines;
+  bool is_statistical = false;
+  std::string train_source, train_target, symmetrize = "grow-diag-final-and";
+  train::AlignerOptions aligner;
 };
 
 constexpr BlockSize kBlock = {.lines = 1 << 12, .bytes = 1 << 18};
 constexpr std::string_view kBar = " ||| ";
+constexpr const char* kStatistical = "By statistics";
 
 struct Texts {
   std::vector<std::string> source, target;
@@ -172,6 +180,89 @@ void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOpt
   answer_all("align", {flags.source, flags.lines.skip_bad}, texts.source, answers);
 }
 
+// A line of links for each pair: to the file, or where nothing else is asked for, here.
+void write_links(const Flags& flags, const std::vector<Alignment>& alignments) {
+  std::string lines;
+  for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
+  if (!flags.output.empty()) write_file_atomic(flags.output, lines);
+  if (flags.output.empty() && flags.gold.empty()) fmt::print("{}", lines);
+}
+
+void report(const Flags& flags, const train::AlignmentScore& score, size_t pairs,
+            const std::vector<HeadScore>& heads) {
+  (flags.json ? print_json : print_text)(score, pairs, heads);
+  if (score.out_of_range > 0) {
+    fmt::print(stderr, "align: {} to words that are not there left out\n",
+               counted(score.out_of_range, "gold link"));
+  }
+}
+
+// Adds the words of each line of a file. Errors: data for a line that is not UTF-8.
+void add_words(const std::vector<std::string>& lines, const std::string& path,
+               std::vector<train::LineWords>& words) {
+  int64_t number = 0;
+  for (const std::string& line : lines) {
+    check_line_utf8(line, path, ++number);
+    words.push_back(split_at_spaces(line));
+  }
+}
+
+// Of the first `count` pairs, learned from all.
+std::vector<Alignment> align_one_way(const std::vector<train::LineWords>& sources,
+                                     const std::vector<train::LineWords>& targets, size_t count,
+                                     const train::AlignerOptions& options) {
+  const train::StatisticalAligner aligner(sources, targets, options);
+  std::vector<Alignment> alignments;
+  for (size_t i = 0; i < count; ++i) alignments.push_back(aligner.align(sources[i], targets[i]));
+  return alignments;
+}
+
+std::vector<Alignment> align_both_ways(const std::vector<train::LineWords>& sources,
+                                       const std::vector<train::LineWords>& targets, size_t count,
+                                       const Flags& flags) {
+  std::vector<Alignment> links = align_one_way(sources, targets, count, flags.aligner);
+  if (flags.symmetrize == "none") return links;
+  std::vector<Alignment> back = align_one_way(targets, sources, count, flags.aligner);
+  for (size_t i = 0; i < count; ++i) {
+    for (AlignmentLink& link : back[i]) std::swap(link.source, link.target);
+    std::ranges::sort(back[i]);
+    links[i] = train::symmetrize(links[i], back[i], flags.symmetrize);
+  }
+  return links;
+}
+
+void run_statistical(const Flags& flags) {
+  check(flags.model.empty(), ErrorKind::usage,
+        "align: --statistical learns from the pairs alone; leave out the model {}", flags.model);
+  const AlignmentOptions& o = flags.options;
+  check(!flags.each && o.layers.empty() && o.heads.empty() && !o.shifted, ErrorKind::usage,
+        "align: --statistical has no heads; leave out --each-head, --align-layers, --align-heads "
+        "and --align-shift");
+  check(!flags.lines.skip_bad, ErrorKind::usage,
+        "align: --statistical learns from all lines; leave out --skip-bad");
+  check(flags.train_source.empty() == flags.train_target.empty(), ErrorKind::usage,
+        "align: --train-src and --train-tgt go together, line by line");
+  const Texts texts = read_texts(flags);
+  std::vector<train::GoldAlignment> gold;
+  if (!flags.gold.empty()) gold = read_gold(flags, texts.source.size());
+  std::vector<train::LineWords> source, target;
+  add_words(texts.source, texts.source_name, source);
+  add_words(texts.target, texts.target_name, target);
+  if (!flags.train_source.empty()) {
+    const PairLines more = read_pairs(flags.train_source, flags.train_target, "align");
+    add_words(more.source, flags.train_source, source);
+    add_words(more.target, flags.train_target, target);
+  }
+  const auto alignments = align_both_ways(source, target, texts.source.size(), flags);
+  write_links(flags, alignments);
+  if (flags.gold.empty()) return;
+  train::AlignmentScore score;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    train::add_pair(score, alignments[i], gold[i], source[i].size(), target[i].size());
+  }
+  report(flags, score, gold.size(), {});
+}
+
 void check_flags(const Flags& flags) {
   check(flags.gold_base == 0 || flags.gold_base == 1, ErrorKind::usage,
         "--gold-base is {}; words count from 0 or 1", flags.gold_base);
@@ -182,6 +273,9 @@ void check_flags(const Flags& flags) {
 void run(const Flags& flags) {
   check_flags(flags);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the alignments");
+  if (flags.is_statistical) return run_statistical(flags);
+  check(!flags.model.empty(), ErrorKind::usage,
+        "align needs a model, whose attention aligns, or --statistical");
   AlignmentOptions options = flags.options;
   options.precision = apply_compute_flags(flags.compute);
   if (flags.gold.empty() && flags.output.empty()) {
@@ -197,18 +291,12 @@ void run(const Flags& flags) {
   p.source = line_ids(model, source_ids, texts.source, {.where = texts.source_name + ": line"});
   p.target = line_ids(model, target_ids, texts.target, {.where = texts.target_name + ": line"});
   const auto alignments = align_pairs(model, p.source, p.target, options);
-  std::string lines;
-  for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
-  if (!flags.output.empty()) write_file_atomic(flags.output, lines);
+  write_links(flags, alignments);
   if (flags.gold.empty()) return;
   const train::AlignmentScore score = score_of(model, p, alignments);
   std::vector<HeadScore> heads;
   if (flags.each) heads = score_each_head(model, p, options);
-  (flags.json ? print_json : print_text)(score, alignments.size(), heads);
-  if (score.out_of_range > 0) {
-    fmt::print(stderr, "align: {} to words that are not there left out\n",
-               counted(score.out_of_range, "gold link"));
-  }
+  report(flags, score, alignments.size(), heads);
 }
 
 }  // namespace
@@ -216,11 +304,10 @@ void run(const Flags& flags) {
 void add_align(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "align",
-      "Word alignment of given translations by attention, as lines of SOURCE-TARGET (words between "
-      "spaces, from 0); with --gold its error rate",
+      "Word alignment of given translations, by a translator's attention or by statistics of the "
+      "pairs, as lines of SOURCE-TARGET (words between spaces, from 0); with --gold its error rate",
       run);
-  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      .required();
+  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)");
   command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)");
   command.add_option("--tgt", flags.target, "their translations, one a line");
   command.add_option("--pairs", flags.pairs, "both in one file: SOURCE ||| TARGET");
@@ -234,6 +321,22 @@ void add_align(Subcommand& app) {
   add_alignment_flags(command, flags.options, {});
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "the error rate as one line of JSON");
+  const Option statistical =
+      command.add_flag("--statistical", flags.is_statistical,
+                       "without a model: IBM's model 1, then 2, learned from the pairs themselves");
+  statistical.group(kStatistical);
+  for (const Option& option :
+       {command.add_option("--train-src", flags.train_source,
+                           "more sentences to learn from, with --train-tgt"),
+        command.add_option("--train-tgt", flags.train_target, "their translations"),
+        command.add_setting("--ibm-model", flags.aligner.model, "1 or 2"),
+        command
+            .add_setting("--symmetrize", flags.symmetrize,
+                         "links of both directions: none (a source word for each target word), "
+                         "intersection, union or grow-diag-final-and")
+            .one_of({"none", "intersection", "union", "grow-diag-final-and"})}) {
+    option.needs(statistical).group(kStatistical);
+  }
 }
 
 }  // namespace heddle::cli

@@ -115,9 +115,11 @@ void add_pair_flags(Subcommand& command, EvalFlags& flags) {
   command.begin_group(kPairs);
   command.add_option("--src", flags.source, "sentences to translate, one a line");
   command.add_option("--ref", flags.reference, "their translations, one a line");
+  command.begin_group(kTargets);
   command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF");
   command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
       .one_of({"13a", "none"});
+  command.begin_group(kPairs);
   command.add_option("-o,--output", flags.output, "also a file with the translations")
       .type_name("FILE");
 }
@@ -164,7 +166,7 @@ void add_eval(Subcommand& app) {
   auto [command, flags] = app.add_command<EvalFlags>(
       "eval",
       "Measure a model: BLEU, chrF and perplexity of translations; perplexity and accuracy on a "
-      "text; accuracy and macro F1 of classes; mAP of boxes; truth of captions",
+      "text; accuracy and macro F1 of classes; mAP of boxes; BLEU and truth of captions",
       run);
   add_translate_flags(command, flags);
   command.add_flag("--json", flags.json, "one line of JSON");

@@ -17,9 +17,15 @@ struct EvalFlags : TranslateFlags {
   std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;
   int64_t views = 1;
+
+  train::BleuOptions bleu() const {
+    return {.lowercase = lowercase, .tokenizer = train::bleu_tokenizer(tokenize)};
+  }
 };
 
-/// BLEU and chrF as `heddle score` and `eval` show them.
+/// BLEU, and chrF beside it, as `heddle score` and `eval` show them.
+Json bleu_json(const train::BleuScore& bleu);
+std::string bleu_text(const train::BleuScore& bleu);
 Json scores_json(const train::BleuScore& bleu, const train::ChrfScore& chrf);
 std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& chrf);
 
@@ -41,8 +47,8 @@ void eval_classes(const EvalFlags& flags);
 /// Accuracy, top-5 accuracy and calibration of a model that classifies images.
 void eval_images(const EvalFlags& flags);
 
-/// Perplexity of captions; grammar, truth and attention of a captioner's own where scenes are
-/// known.
+/// Perplexity of captions, BLEU of a captioner's own; where scenes are known their grammar, truth
+/// and attention.
 void eval_captions(const EvalFlags& flags);
 
 /// Average precision and recall of a model that finds objects in images.

@@ -1,4 +1,5 @@
-// heddle eval of captioners: captions of held-out images, judged by what the images show.
+// heddle eval of captioners: captions of held-out images, compared with those that are known, and
+// judged by what the images show.
 #include <algorithm>
 #include <cmath>
 
@@ -44,6 +45,7 @@ struct SetReport {
   int64_t judged = 0;  ///< images whose scene is known
   train::LossSums loss = {};
   train::CaptionScores scores = {};
+  std::optional<train::BleuScore> bleu = {};  ///< where an image has captions
 
   double perplexity() const { return std::exp(loss.nll / static_cast<double>(loss.predicted)); }
 };
@@ -53,7 +55,7 @@ class CaptionJudge {
   CaptionJudge(const CaptionReader& reader, const TranslateOptions& options, const NamedSource& set)
       : reader_(reader), options_(options), source_(set.source), report_{.name = set.name} {}
 
-  SetReport run() {
+  SetReport run(const train::BleuOptions& bleu) {
     Progress progress("eval");
     const auto count = std::ssize(source_.images.entries);
     for (int64_t begin = 0; begin < count; begin += kAtOnce) {
@@ -64,7 +66,9 @@ class CaptionJudge {
           fmt::format("{}: {} of {}", report_.name, format_count(begin), counted(count, "image")));
     }
     left_out_.report(count);
+    scenes_.warn("eval");
     report_.left_out = left_out_.count();
+    if (!written_.empty()) report_.bleu = train::caption_bleu(written_, references_, bleu);
     return std::move(report_);
   }
 
@@ -89,32 +93,58 @@ class CaptionJudge {
   void judge(std::span<const size_t> entries, const EncodedImages& images) {
     report_.images += std::ssize(entries);
     std::vector<std::vector<std::vector<int32_t>>> ids;
-    EncodedImages known;  // images that say what they show
+    EncodedImages known, others;  // images that say what they show, and the others
+    std::vector<std::vector<std::string>> of_others;
     train::CaptionExam exam;
     for (size_t k = 0; k < entries.size(); ++k) {
+      const std::vector<std::string>& captions = source_.captions[entries[k]];
       auto& of_image = ids.emplace_back();
-      for (const std::string& caption : source_.captions[entries[k]]) {
+      for (const std::string& caption : captions) {
         of_image.push_back(reader_.loaded.target().encode(caption));
       }
-      const std::string& scene = source_.scenes[entries[k]];
-      if (scene.empty()) continue;
-      const std::string where = source_.images.path(entries[k]);
-      exam.scenes.push_back(caption_scene_of(Json::parse(scene, where), where));
-      exam.references.push_back(source_.captions[entries[k]]);
-      known.memories.push_back(images.memories[k]);
-      known.grids.push_back(images.grids[k]);
+      std::optional<CaptionScene> scene = scenes_.read(source_.scenes[entries[k]]);
+      EncodedImages& into = scene ? known : others;
+      into.memories.push_back(images.memories[k]);
+      into.grids.push_back(images.grids[k]);
+      (scene ? exam.references : of_others).push_back(captions);
+      if (scene) exam.scenes.push_back(*std::move(scene));
     }
     report_.loss += train::caption_loss(reader_.model(), images, ids, options_.precision);
+    judge_scenes(known, exam);
+    std::vector<std::string> written;
+    for (const Translation& caption :
+         caption_images(reader_.model(), reader_.loaded.target(), others.memories, options_)) {
+      written.push_back(caption.text);
+    }
+    compare(written, of_others);
+  }
+
+  void judge_scenes(const EncodedImages& images, const train::CaptionExam& exam) {
     report_.judged += std::ssize(exam.scenes);
     if (exam.scenes.empty()) return;
-    report_.scores +=
-        train::score_captions(reader_.model(), reader_.loaded.target(), known, exam, options_);
+    const train::CaptionScores scores =
+        train::score_captions(reader_.model(), reader_.loaded.target(), images, exam, options_);
+    compare(scores.written, exam.references);
+    report_.scores += scores;
+  }
+
+  // Captions that are to be compared with those that images have.
+  void compare(std::span<const std::string> written,
+               std::span<const std::vector<std::string>> references) {
+    for (size_t i = 0; i < written.size(); ++i) {
+      if (references[i].empty()) continue;
+      written_.push_back(written[i]);
+      references_.push_back(references[i]);
+    }
   }
 
   const CaptionReader& reader_;
   const TranslateOptions& options_;
   const CaptionSource& source_;
   SetReport report_;
+  train::SceneReader scenes_;
+  std::vector<std::string> written_;
+  std::vector<std::vector<std::string>> references_;
   LeftOutImages left_out_{"eval"};
 };
 
@@ -129,6 +159,10 @@ Json as_json(const SetReport& r) {
                             {"left_out", r.left_out},
                             {"ppl", finite_or_null(r.perplexity())},
                             {"tokens", r.loss.predicted}});
+  if (r.bleu) {
+    const Json bleu = bleu_json(*r.bleu);
+    for (const auto& [key, value] : bleu.as_object()) json[key] = value;
+  }
   if (r.judged == 0) return json;
   json["judged"] = r.judged;
   json["written"] = counts_json(r.scores.all);
@@ -154,6 +188,7 @@ std::string as_text(const SetReport& r) {
   std::string text =
       fmt::format("{}: {}, perplexity {:.3f} per token ({})", r.name, counted(r.images, "image"),
                   r.perplexity(), counted(r.loss.predicted, "token"));
+  if (r.bleu) text += "\n  " + bleu_text(*r.bleu);
   if (r.judged == 0) {
     return text + "\n  no image says what it shows (\"objects\"), so truth is not judged";
   }
@@ -179,16 +214,13 @@ std::string as_text(const SetReport& r) {
 void eval_captions(const EvalFlags& flags) {
   check(flags.page.empty(), ErrorKind::usage,
         "--page: heddle caption --page shows captions over images; eval has no page of them");
-  const Precision precision = apply_translate_flags(flags);
+  const Precision precision = apply_caption_flags(flags);
   const CaptionReader reader = load_captioner(flags.model);
-  TranslateOptions options = caption_options(reader.loaded, flags.search);
-  if (flags.min_length) options.search.min_new_tokens = flags.min_length;
-  if (flags.max_length.value_or(0) > 0) options.longest_without_end = *flags.max_length;
-  options.precision = precision;
+  TranslateOptions options = caption_options(flags, reader.loaded, precision);
   options.scores = false;
   Json json = Json::object({{"sets", Json::object()}});
   for (const NamedSource& set : sets_of(flags.data)) {
-    const SetReport report = CaptionJudge(reader, options, set).run();
+    const SetReport report = CaptionJudge(reader, options, set).run(flags.bleu());
     if (!flags.json) {
       fmt::print("{}\n", as_text(report));
     } else {

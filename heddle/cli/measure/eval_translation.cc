@@ -102,30 +102,36 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 
 }  // namespace
 
-Json scores_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
-  Json json = Json::object({{"bleu", bleu.score},
-                            {"chrf", chrf.score},
-                            {"signature", bleu.signature},
-                            {"chrf_signature", chrf.signature}});
+Json bleu_json(const train::BleuScore& bleu) {
+  Json json = Json::object({{"bleu", bleu.score}, {"signature", bleu.signature}});
   for (const double precision : bleu.precisions) json["precisions"].push_back(precision);
   json["bp"] = bleu.brevity_penalty;
   return json;
 }
 
-std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+Json scores_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  Json json = bleu_json(bleu);
+  json["chrf"] = chrf.score;
+  json["chrf_signature"] = chrf.signature;
+  return json;
+}
+
+std::string bleu_text(const train::BleuScore& bleu) {
   const double* p = bleu.precisions;
   return fmt::format(
-      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
-      "chrF2 {:.2f}  {}",
+      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}",
       bleu.score, p[0], p[1], p[2], p[3], bleu.brevity_penalty, bleu.hypothesis_length,
-      bleu.reference_length, bleu.signature, chrf.score, chrf.signature);
+      bleu.reference_length, bleu.signature);
+}
+
+std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  return fmt::format("{}\nchrF2 {:.2f}  {}", bleu_text(bleu), chrf.score, chrf.signature);
 }
 
 void eval_translation(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_translate_flags(flags);
-  const train::BleuOptions bleu = {.lowercase = flags.lowercase,
-                                   .tokenizer = train::bleu_tokenizer(flags.tokenize)};
+  const train::BleuOptions bleu = flags.bleu();
   const PairLines pairs = read_pairs(flags.source, flags.reference, "eval");
   LoadedModel model = load_translation_model(flags.model);
   TranslateOptions options = translate_options(flags, model, precision);

@@ -109,7 +109,7 @@ std::string default_text(const std::vector<Default>& all) {
 struct Setting {
   FieldInfo field;
   std::vector<std::string> tasks, types;
-  std::vector<Default> defaults = {};
+  std::vector<Default> defaults = {}, helps = {};
 
   const std::string& key() const { return field.key; }
 
@@ -117,8 +117,15 @@ struct Setting {
     add_new(tasks, task);
     add_new(types, type);
     if (info.type != field.type) add_choices(field.type, info.type);
-    auto at = std::ranges::find(defaults, info.default_value, &Default::value);
-    if (at == defaults.end()) at = defaults.insert(at, {info.default_value, {}, {}});
+    note(defaults, info.default_value, task, type);
+    note(helps, info.help, task, type);
+  }
+
+  // What is said to whom.
+  static void note(std::vector<Default>& all, const std::string& value, const std::string& task,
+                   const std::string& type) {
+    auto at = std::ranges::find(all, value, &Default::value);
+    if (at == all.end()) at = all.insert(at, {value, {}, {}});
     add_new(at->tasks, task);
     add_new(at->types, type);
   }
@@ -126,9 +133,20 @@ struct Setting {
   // Fields of models of the registry go by their types, others by their tasks.
   std::string group() const {
     if (tasks == train::task_names()) return "Settings";
+    return fmt::format("Settings of {}", fmt::join(is_of_model() ? types : tasks, ", "));
+  }
+  bool is_of_model() const {
     const auto fields = train::StackConfig(types[0]).fields();
-    const bool is_of_model = std::ranges::count(fields, field.key, &Field::key) > 0;
-    return fmt::format("Settings of {}", fmt::join(is_of_model ? types : tasks, ", "));
+    return std::ranges::count(fields, field.key, &Field::key) > 0;
+  }
+  // Tasks may mean different things by a key.
+  void join_helps() {
+    if (helps.size() < 2 || is_of_model()) return;
+    field.help.clear();
+    for (const Default& h : helps) {
+      field.help += fmt::format("{}of {}: {}", field.help.empty() ? "" : "; ",
+                                fmt::join(h.tasks, ", "), h.value);
+    }
   }
 };
 
@@ -144,6 +162,7 @@ std::vector<Setting> all_settings() {
       }
     }
   }
+  for (Setting& setting : settings) setting.join_helps();
   return settings;
 }
 
@@ -411,8 +430,10 @@ void add_train(Subcommand& app) {
   command.add_option("-o,--out", flags.run.out, "folder of the run").required();
   command.add_option("--from", flags.run.paths.from,
                      "model to begin with: a folder, or a run; a head that it lacks is new");
-  command.add_option("--teacher", flags.run.paths.teacher,
-                     "image_classification: a classifier that teaches; a folder, or a run");
+  command.add_option(
+      "--teacher", flags.run.paths.teacher,
+      "image_classification, translation: a model of the task that teaches; a folder, "
+      "or a run");
   command.add_option("--unlabelled", flags.run.paths.unlabelled,
                      "image_classification: images without labels, of which only the teacher says "
                      "what they show");

@@ -19,11 +19,7 @@ struct Flags : TranslateFlags {
 };
 
 TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precision precision) {
-  TranslateOptions o = caption_options(model, flags.search);
-  if (flags.min_length) o.search.min_new_tokens = flags.min_length;
-  if (flags.max_length.value_or(0) > 0) o.longest_without_end = *flags.max_length;
-  o.search.n_best = flags.n_best;
-  o.precision = precision;
+  TranslateOptions o = caption_options(flags, model, precision);
   take_sampling(o.search, flags.search, flags.sample);
   o.scores = flags.json || flags.n_best > 1 || !flags.page.empty();
   return o;
@@ -36,7 +32,10 @@ Json as_json(const inspect::ShownCaption& caption) {
   Json json = Json::object({{"text", caption.text}, {"score", caption.score}});
   if (caption.words.empty()) return json;
   json["words"] = inspect::json_list(caption.words, [](const SeenWord& word) {
-    return Json::object({{"text", word.text}, {"weights", Json(word.weights)}});
+    Json shown = Json::object({{"text", word.text}});
+    if (word.gate) shown["gate"] = *word.gate;
+    shown["weights"] = Json(word.weights);
+    return shown;
   });
   return json;
 }
@@ -124,7 +123,7 @@ void run(const Flags& flags) {
   check(!flags.maps || flags.json, ErrorKind::usage,
         "--maps are numbers of the JSON lines; give --json too, or --page for a page of them");
   flags.search.check_draws();
-  const Precision precision = apply_translate_flags(flags);
+  const Precision precision = apply_caption_flags(flags);
   const bool has_page = wants_page(flags.page);
   Captioning captioning(flags, precision);
   for_read_images({"caption", flags.images, flags.lines.skip_bad, flags.json},
@@ -152,7 +151,8 @@ void add_caption(Subcommand& app) {
                    "a line of JSON an image, with text and score (log p over the length penalty)");
   command.add_flag("--maps", flags.maps,
                    "with --json: of each word the weights of the cells of the image's grid (rows, "
-                   "columns), line by line");
+                   "columns), line by line, and, of a decoder that has one, the gate: how much the "
+                   "image counted");
   add_page_flag(command, flags.page, "also write a page of where each word looked", "-o,--page");
   add_skip_flag(command, flags.lines, true, AnswersOf::images);
   add_compute_flags(command, flags.compute);

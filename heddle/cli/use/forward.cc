@@ -7,7 +7,6 @@
 #include "heddle/infer/forward_images.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
-#include "heddle/models/captioner.h"
 
 namespace heddle::cli {
 namespace {
@@ -44,10 +43,6 @@ void run(const Flags& flags) {
   const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
   if (!flags.images.empty()) return run_image_files(flags, options);
   const LoadedModel model = load_model(flags.model);
-  check(model.model->as<Captioner>() == nullptr, ErrorKind::data,
-        "{}: this {} writes captions; heddle caption gives them, with --json and --maps where each "
-        "word looked",
-        flags.model, model.type);
   const SafetensorsFile inputs = SafetensorsFile::open(flags.input);
   report_unused(inputs, forward_inputs(*model.model));
   if (const auto* images = model.model->as<ImageModel>()) {
@@ -70,7 +65,8 @@ void add_forward(Subcommand& app) {
       "attention_mask, decoder_attention_mask if there is padding; "
       "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
       "model takes them; of a model that reads images pixel_values [batch, channels, height, "
-      "width], and pixel_mask [batch, height, width] if some are padded");
+      "width], and pixel_mask [batch, height, width] if some are padded; of a captioner "
+      "decoder_input_ids beside them");
   command
       .add_option("-o,--output", flags.output,
                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "

@@ -1,21 +1,26 @@
 // heddle translate: a line in, a line out.
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "heddle/base/parallel.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/decoding_steps.h"
+#include "heddle/train/metrics/least_risk.h"
 
 namespace heddle::cli {
 namespace {
 
 struct Flags : TranslateFlags {
-  bool json = false, sample = false, alignment = false;
+  bool json = false, sample = false, alignment = false, is_mbr = false;
   AlignmentOptions alignment_options;
   std::string prefix, prefix_file, page;
   LineFlags lines;
+
+  bool shows_several() const { return n_best > 1 && !is_mbr; }
 };
 
 // Enough lines at a time that batches of like lengths fill up.
@@ -39,7 +44,7 @@ Json as_json(const Result& r, const Tokenizer& tokenizer) {
 // The object of the best, with all of them under "n_best" if several were asked for.
 void print_json(std::span<const Result> results, const Flags& flags, const Tokenizer& tokenizer) {
   Json json = as_json(results[0], tokenizer);
-  if (flags.n_best > 1) {
+  if (flags.shows_several()) {
     json["n_best"] = Json::array();
     for (const Result& r : results) json["n_best"].push_back(as_json(r, tokenizer));
   }
@@ -51,7 +56,7 @@ void print_json(std::span<const Result> results, const Flags& flags, const Token
 void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
   for (const Result& r : results) {
     std::string line = r.translation->text;
-    if (flags.n_best > 1) {
+    if (flags.shows_several()) {
       line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation->score);
     }
     if (r.alignment) line += " ||| " + *r.alignment;
@@ -96,6 +101,11 @@ void check_flags(const Flags& flags) {
         "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
         "--prefix and --prefix-file exclude each other");
+  check(!flags.is_mbr || flags.n_best > 2, ErrorKind::usage,
+        "--mbr chooses among --n-best translations of a line, 3 at least, best --sample and 16 or "
+        "more");
+  check(!flags.is_mbr || flags.page.empty(), ErrorKind::usage,
+        "--page shows one search; leave out --mbr");
   flags.search.check_draws();
 }
 
@@ -132,6 +142,20 @@ void align(std::span<Result> results, std::span<const std::string> lines, const 
   options.precision = resolve_precision(flags.compute.precision);
   const auto alignments = align_pairs(model, sources, targets, options);
   for (size_t i = 0; i < results.size(); ++i) results[i].alignment = to_pharaoh(alignments[i]);
+}
+
+// Puts that which agrees most with all of its line in place of all.
+void choose_by_risk(std::vector<Translation>& translations) {
+  parallel_blocks(std::ssize(translations), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      Translation& first = translations[i];
+      std::vector<std::string> texts = {first.text};
+      for (const Translation& other : first.others) texts.push_back(other.text);
+      const size_t chosen = train::least_risk(texts);
+      std::vector<Translation> others = std::exchange(first.others, {});
+      if (chosen > 0) first = std::move(others[chosen - 1]);
+    }
+  });
 }
 
 void print_all(std::span<const Translation> translations, std::span<const std::string> lines,
@@ -178,8 +202,9 @@ void run(const Flags& flags) {
           [&](std::span<const std::string> lines, int64_t first) {
             options.prefixes = prefixes.of(first, lines.size());
             int64_t cut_here = 0;
-            print_all(translate_lines(model, lines, options, first, &cut_here), lines, first, flags,
-                      model);
+            auto translations = translate_lines(model, lines, options, first, &cut_here);
+            if (flags.is_mbr) choose_by_risk(translations);
+            print_all(translations, lines, first, flags, model);
             cut += cut_here;
             flush_results();
             unknown.look_at(lines);
@@ -207,6 +232,9 @@ void add_translate(Subcommand& app) {
       "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
       "counts from 0); widens the beam to as many; with --sample, so many draws");
   add_sampling_flags(command, flags.search, flags.sample);
+  command.add_flag("--mbr", flags.is_mbr,
+                   "of the --n-best translations of a line the one that agrees most with the "
+                   "others, by chrF: minimum Bayes risk, where they are drawn (--sample)");
   add_alignment_flags(
       command, flags.alignment_options,
       command.add_flag("--alignment", flags.alignment,

@@ -35,7 +35,8 @@ class CaptionLines {
     for (const std::string& caption : captions) check_caption(caption, where);
     source_.images.add_file(name, 0);
     source_.captions.push_back(std::move(captions));
-    source_.scenes.push_back(line.contains("objects") ? line.dump() : "");
+    source_.scenes.emplace_back();
+    if (line.contains("objects")) source_.scenes.back() = {line.dump(), where};
   }
 
   CaptionSource finish() {

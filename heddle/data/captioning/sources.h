@@ -9,14 +9,18 @@
 
 namespace heddle {
 
+/// What an image is said to show, by which captions can be checked.
+struct WrittenScene {
+  std::string json = {};   ///< its line of JSON where that has "objects"; else empty
+  std::string where = {};  ///< opens messages about it: "FILE: line 7"
+};
+
 /// Images of one part with the captions of each.
 struct CaptionSource {
   ImageSource images;                              ///< its labels say nothing
   std::string file;                                ///< that has the captions
   std::vector<std::vector<std::string>> captions;  ///< of each image, at least one
-  /// Of each image what captions can be checked by: its line of JSON where that has "objects", else
-  /// empty.
-  std::vector<std::string> scenes;
+  std::vector<WrittenScene> scenes;                ///< of each image
 };
 
 /// `unseen`: held out too, of what training images lack.
@@ -27,8 +31,9 @@ struct CaptionSources {
 /// What is at a path.
 /// - JSON lines: a .jsonl file, which is train's, or a folder with train.jsonl, val.jsonl (or
 ///   valid, validation, dev), test.jsonl, unseen.jsonl. A line is an image: "file_name", below the
-///   file's folder, and "captions", a list of texts; other members do not matter. Image files
-///   beside those that are named, of which no line speaks, are counted in a warning.
+///   file's folder, and "captions", a list of texts; other members do not matter here (see
+///   WrittenScene for "objects"). Image files beside those that are named, of which no line speaks,
+///   are counted in a warning.
 /// - NLVR: a folder with train.tsv, dev.tsv, test.tsv (image, label, sentence) and the images of
 ///   each in PART_images.tar.gz, PART_images.tar or the folder PART_images. Captions are the
 ///   sentences whose label is "true"; where there is no train.tsv, dev.tsv is train's. Archives are

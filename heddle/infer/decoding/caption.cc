@@ -5,7 +5,6 @@
 
 #include "heddle/base/profile.h"
 #include "heddle/infer/words.h"
-#include "heddle/ops/elementwise.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle {
@@ -14,10 +13,15 @@ namespace {
 constexpr int64_t kLongestCaption = 48;  // tokens
 constexpr size_t kForcedAtOnce = 64;
 
-// Weights of the aligning layer, [tokens, cells] of each caption, averaged over the heads.
-std::vector<Tensor> forced_weights(const Captioner& model, std::span<const Tensor> memories,
-                                   std::span<const std::vector<int32_t>> captions,
-                                   const Precision& precision) {
+// What a pass that is given captions says of each of their tokens, the end last.
+struct SeenTokens {
+  std::vector<float> weights;  // [tokens, cells]
+  std::vector<float> gates;    // [tokens], or empty
+};
+
+std::vector<SeenTokens> seen_tokens(const Captioner& model, std::span<const Tensor> memories,
+                                    std::span<const std::vector<int32_t>> captions,
+                                    const Precision& precision) {
   std::vector<int32_t> ids;
   std::vector<int64_t> tokens, cells;
   for (size_t i = 0; i < captions.size(); ++i) {
@@ -27,36 +31,40 @@ std::vector<Tensor> forced_weights(const Captioner& model, std::span<const Tenso
     cells.push_back(memories[i].size(0));
   }
   const Segments targets = Segments::from_lengths(tokens), sources = Segments::from_lengths(cells);
-  const std::string layer = fmt::format("cross_attentions.{}", aligning_layer(model.facts()));
-  std::vector<Tensor> all;
-  nn::Observer observer;
-  observer.attention = [&](const nn::AttentionCall& call) {
-    if (call.name() != layer) return;
-    for (int64_t i = 0; i < targets.count(); ++i) {
-      Tensor sum = call.weights(i, 0);
-      for (int64_t h = 1; h < call.heads(); ++h) sum = sum + call.weights(i, h);
-      all.push_back(scale(sum, 1.0f / static_cast<float>(call.heads())));
-    }
-  };
   nn::Run run;
   run.use(precision);
-  run.observer = &observer;
-  model.decode({.ids = ids, .segments = &targets}, concat({memories.begin(), memories.end()}, 0),
-               sources, run);
+  const Captioner::Attended y =
+      model.decode_attending({.ids = ids, .segments = &targets},
+                             concat({memories.begin(), memories.end()}, 0), sources, run);
+  const std::vector<float> weights = y.weights.to_floats();
+  const std::vector<float> gates = y.gates.defined() ? y.gates.to_floats() : std::vector<float>();
+  std::vector<SeenTokens> all;
+  auto at = weights.begin();
+  for (int64_t i = 0; i < targets.count(); ++i) {
+    const auto end = at + targets.length(i) * sources.length(i);
+    SeenTokens& seen = all.emplace_back(SeenTokens{{at, end}, {}});
+    if (!gates.empty()) {
+      seen.gates = {gates.begin() + targets.begin(i), gates.begin() + targets.end(i)};
+    }
+    at = end;
+  }
   return all;
 }
 
 std::vector<SeenWord> words_of(const Tokenizer& tokenizer, std::span<const int32_t> ids,
-                               const Tensor& weights) {
+                               const SeenTokens& tokens) {
   std::vector<SeenWord> words;
-  const int64_t cells = weights.size(1);
+  const size_t cells = tokens.weights.size() / (ids.size() + 1);
   for (const WordSpan& span : word_spans(tokenizer, ids)) {
-    SeenWord word{word_text(tokenizer, ids, span), std::vector<float>(static_cast<size_t>(cells))};
+    SeenWord word{word_text(tokenizer, ids, span), std::vector<float>(cells), {}};
     const auto count = static_cast<float>(span.end - span.begin);
-    for (int64_t t = span.begin; t < span.end; ++t) {
-      const float* const row = weights.data<float>() + t * cells;
-      for (int64_t c = 0; c < cells; ++c) word.weights[static_cast<size_t>(c)] += row[c] / count;
+    float gate = 0;
+    for (auto t = static_cast<size_t>(span.begin); t < static_cast<size_t>(span.end); ++t) {
+      const float* const row = tokens.weights.data() + t * cells;
+      for (size_t c = 0; c < cells; ++c) word.weights[c] += row[c] / count;
+      if (!tokens.gates.empty()) gate += tokens.gates[t] / count;
     }
+    if (!tokens.gates.empty()) word.gate = gate;
     words.push_back(std::move(word));
   }
   return words;
@@ -119,10 +127,10 @@ std::vector<std::vector<SeenWord>> seen_words(const Captioner& model, const Toke
   if (model.facts().cross_attention_layers == 0) return all;
   for (size_t begin = 0; begin < captions.size(); begin += kForcedAtOnce) {
     const size_t count = std::min(kForcedAtOnce, captions.size() - begin);
-    const std::vector<Tensor> weights = forced_weights(model, memories.subspan(begin, count),
-                                                       captions.subspan(begin, count), precision);
+    const std::vector<SeenTokens> seen = seen_tokens(model, memories.subspan(begin, count),
+                                                     captions.subspan(begin, count), precision);
     for (size_t i = 0; i < count; ++i) {
-      all[begin + i] = words_of(tokenizer, captions[begin + i], weights[i]);
+      all[begin + i] = words_of(tokenizer, captions[begin + i], seen[i]);
     }
   }
   return all;

@@ -1,6 +1,7 @@
 // Captions of images: sentences, and where each word looked.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,11 +39,12 @@ EncodedImages encode_images(const Captioner& model, const ImageProcessor& proces
 std::vector<Translation> caption_images(const Captioner& model, const Tokenizer& tokenizer,
                                         std::span<const Tensor> memories, TranslateOptions options);
 
-/// A word of a caption, and the weights of its image's cells while it was chosen, which sum to 1:
-/// the mean over its tokens and over the heads of aligning_layer().
+/// A word of a caption, and where the model looked while it was chosen: means over its tokens, see
+/// Captioner::Attended.
 struct SeenWord {
   std::string text;
-  std::vector<float> weights;
+  std::vector<float> weights;      ///< of its image's cells; they sum to 1
+  std::optional<float> gate = {};  ///< how much that counted, 0 to 1; none: the model has no gate
 };
 /// The words of captions, by word_spans(), in a pass that is given them. captions: ids without the
 /// end, of each memory    returns: [captions][words]; of a model without attention nothing of each

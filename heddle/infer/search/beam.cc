@@ -19,7 +19,7 @@ bool has_rules(const NextTokensOptions& o) {
   const SearchConfig& s = *o.search;
   return s.no_repeat_ngram.value_or(0) > 0 || s.repetition_penalty.value_or(1) != 1 ||
          s.min_new_tokens.value_or(0) > 0 || s.min_length.value_or(0) > 0 ||
-         !o.banned_ngrams.empty();
+         !o.banned_ngrams.empty() || !s.banned_beginnings.empty();
 }
 
 // Adds to `banned` each id that would complete an n-gram which `ids` holds already.
@@ -74,6 +74,9 @@ std::vector<int32_t> apply_rules(const TokensSoFar& row, const Rows& logits, int
   const int64_t n = search.no_repeat_ngram.value_or(0);
   if (n > 0) ban_repeats(ids, n, banned);
   for (const auto& ngram : o.banned_ngrams) ban_last_of(ngram, ids, banned);
+  for (const auto& beginning : search.banned_beginnings) {
+    if (row.tokens.size() + 1 == beginning.size()) ban_last_of(beginning, row.tokens, banned);
+  }
   if (std::ssize(row.tokens) < search.min_new_tokens.value_or(0) ||
       std::ssize(ids) < search.min_length.value_or(0)) {
     banned.insert(banned.end(), o.ends.begin(), o.ends.end());

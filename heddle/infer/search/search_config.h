@@ -42,6 +42,8 @@ struct SearchConfig {
   int64_t n_best = 1;      ///< results wanted, <= beam unless drawn
   bool samples = false;    ///< n_best draws, each on its own, instead of a search; the beam is 1
   int64_t first_line = 1;  ///< number of the first text, part of the key of randomness
+  /// Ids in a row that what is written does not begin with; they may come later.
+  std::vector<std::vector<int32_t>> banned_beginnings = {};
 
   template <class V>
   void fields(V& v) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/infer/decoding/caption.h"
-#include "heddle/inspect/pages/page.h"
+#include "heddle/inspect/pages/images_page.h"
 #include "heddle/vision/image.h"
 
 namespace heddle::inspect {
@@ -18,19 +18,12 @@ struct ShownCaption {
   std::vector<SeenWord> words;
 };
 
-class CaptionPage {
+class CaptionPage : public ImagesPage {
  public:
   explicit CaptionPage(const std::string& model);
   /// grid: how the weights of words lie over the image; captions: best first
   void add(const std::string& path, const Image& image, ImageSize grid,
            std::span<const ShownCaption> captions);
-
-  const Page& page() const { return page_; }
-  int64_t images() const { return page_.data.at("images").as_array().size(); }  ///< on the page
-
- private:
-  Page page_;
-  int64_t count_ = 0;
 };
 
 }  // namespace heddle::inspect

@@ -23,25 +23,22 @@ Image page_image(const Image& image) {
 
 DetectionPage::DetectionPage(const std::string& model, const std::vector<std::string>& labels,
                              double threshold)
-    : page_{.title = "Objects of images", .data = {}, .scripts = {"texts.js", "detect.js"}} {
-  page_.data["model"] = model;
-  page_.data["labels"] = labels;
-  page_.data["threshold"] = threshold;
-  page_.data["count"] = 0;
-  page_.data["images"] = Json::array();
-}
+    : ImagesPage(
+          {.title = "Objects of images",
+           .data = Json::object({{"model", model}, {"labels", labels}, {"threshold", threshold}}),
+           .scripts = {"texts.js", "detect.js"}}) {}
 
 void DetectionPage::add(const std::string& path, ImageSize size, const Image& shown,
                         std::span<const ScoredBox> boxes) {
-  page_.data["count"] = ++count_;
-  if (count_ > kPageImages) return;
-  Json one = Json::object({{"path", path}, {"width", size.width}, {"height", size.height}});
-  one["png"] = base64_text(encode_png(page_image(shown)));
-  one["boxes"] = json_list(boxes, [](const ScoredBox& b) {
-    return Json(Json::Array{b.label, rounded(b.score, 1e4), rounded(b.box.x0, 10),
-                            rounded(b.box.y0, 10), rounded(b.box.x1, 10), rounded(b.box.y1, 10)});
+  add_image([&] {
+    Json one = Json::object({{"path", path}, {"width", size.width}, {"height", size.height}});
+    one["png"] = base64_text(encode_png(page_image(shown)));
+    one["boxes"] = json_list(boxes, [](const ScoredBox& b) {
+      return Json(Json::Array{b.label, rounded(b.score, 1e4), rounded(b.box.x0, 10),
+                              rounded(b.box.y0, 10), rounded(b.box.x1, 10), rounded(b.box.y1, 10)});
+    });
+    return one;
   });
-  page_.data["images"].push_back(std::move(one));
 }
 
 }  // namespace heddle::inspect

@@ -5,20 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "heddle/inspect/pages/page.h"
+#include "heddle/inspect/pages/images_page.h"
 #include "heddle/vision/boxes.h"
 #include "heddle/vision/image.h"
 
 namespace heddle::inspect {
 
-/// What a page holds of many images; it says how many were left out.
-inline constexpr int64_t kPageImages = 100;
 inline constexpr int64_t kPageEdge = 1024;  ///< larger images are shrunk to it
 
 /// An image of a size that a page can hold.
 Image page_image(const Image& image);
 
-class DetectionPage {
+class DetectionPage : public ImagesPage {
  public:
   /// threshold: least score of the boxes that are shown at first.
   DetectionPage(const std::string& model, const std::vector<std::string>& labels, double threshold);
@@ -26,13 +24,6 @@ class DetectionPage {
   /// of the image, surest first
   void add(const std::string& path, ImageSize size, const Image& shown,
            std::span<const ScoredBox> boxes);
-
-  const Page& page() const { return page_; }
-  int64_t images() const { return page_.data.at("images").as_array().size(); }  ///< on the page
-
- private:
-  Page page_;
-  int64_t count_ = 0;
 };
 
 }  // namespace heddle::inspect

@@ -38,7 +38,8 @@ struct MarianConfig : BartFields {
       if (is_listed(key, kShared)) v(key, member, help, std::move(rule));
     };
     TransformerConfig::fields(shared);
-    v("decoder_vocab_size", target_vocab, "tokens of the target; none: vocab_size", at_least(1));
+    v("decoder_vocab_size", target_vocab, "tokens of the target; none: vocab_size",
+      between(1, kMostVocabulary));
   }
 
   // Special ids may be beyond the vocabulary.

@@ -40,14 +40,16 @@ struct T5Config : TransformerConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens of the vocabulary", at_least(1));
-    v("d_model", d_model, "width of the residual stream", at_least(1));
-    v("d_kv", head_width, "width of a head", at_least(1));
-    v("d_ff", encoder_ffn_dim, "width inside the feed-forward layers", at_least(1));
-    v("num_layers", encoder_layers, "blocks of the encoder", at_least(1));
-    v("num_decoder_layers", num_decoder_layers, "of the decoder; none: as many", at_least(1));
-    v("num_heads", encoder_attention_heads, "attention heads", at_least(1));
-    v("relative_attention_num_buckets", relative_buckets, "biases of a head", at_least(4));
+    v("vocab_size", vocab_size, "tokens of the vocabulary", between(1, kMostVocabulary));
+    v("d_model", d_model, "width of the residual stream", between(1, kMostWidth));
+    v("d_kv", head_width, "width of a head", between(1, kMostHeads));
+    v("d_ff", encoder_ffn_dim, "width inside the feed-forward layers", between(1, kMostWidth));
+    v("num_layers", encoder_layers, "blocks of the encoder", between(1, kMostLayers));
+    v("num_decoder_layers", num_decoder_layers, "of the decoder; none: as many",
+      between(1, kMostLayers));
+    v("num_heads", encoder_attention_heads, "attention heads", between(1, kMostHeads));
+    v("relative_attention_num_buckets", relative_buckets, "biases of a head",
+      between(4, kMostHeads));
     v("relative_attention_max_distance", relative_distance,
       "from here on all distances share a bias", at_least(2));
     v("feed_forward_proj", feed_forward_proj, "activation of the feed-forward layers, or of gates",

@@ -166,6 +166,7 @@ class TransformerXl final : public LanguageModel, public WithMemory {
   }
 
   int64_t memory_length() const override { return c_.mem_len; }
+  int64_t memory_width() const override { return c_.d_model; }
   int64_t cache_width() const override { return 2 * c_.n_head * c_.d_head; }
   bool is_causal() const override {
     return !(c_.same_length && c_.mem_len == 0);

@@ -151,6 +151,7 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
   }
 
   int64_t memory_length() const override { return c_.use_mems_eval ? kept() : 0; }
+  int64_t memory_width() const override { return c_.d_model; }
   bool runs_backwards() const override { return c_.bi_data; }
 
   // Of predictions, if the order has some.

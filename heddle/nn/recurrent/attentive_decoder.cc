@@ -13,28 +13,6 @@ int64_t attention_width(const AttentiveDecoder::Options& o) {
   return o.attention_width > 0 ? o.attention_width : o.width;
 }
 
-CellWeights::Options options_of(const AttentiveDecoder::Options& o) {
-  return {.cell = o.cell,
-          .in = o.in,
-          .width = o.width,
-          .bias = o.bias,
-          .opens_forget_gates = o.opens_forget_gates};
-}
-
-// A weight for an op, and its identity where it is constant.
-struct Weight {
-  Tensor w;
-  uint64_t constant = 0;
-
-  Weight(Parameter& p, const Run& run) {
-    if (is_recording()) {
-      w = p.in(run.compute);
-    } else {
-      w = p.in_or_master(run.compute), constant = p.identity(run.compute);
-    }
-  }
-};
-
 }  // namespace
 
 std::vector<int32_t> sources_of(const Segments& tokens, const Segments& rows_of_sources) {
@@ -70,7 +48,12 @@ AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
     : name_(s.prefix()),
       options_(o),
       scoring_(scoring_of(o.scoring)),
-      lowest_(s, "_l0", nn::options_of(o)) {
+      lowest_(s, "_l0",
+              {.cell = o.cell,
+               .in = o.in,
+               .width = o.width,
+               .bias = o.bias,
+               .opens_forget_gates = o.opens_forget_gates}) {
   check(!o.compares_states || (o.memory_width == o.width && scoring_.kind == Scoring::dot),
         ErrorKind::internal,
         "{}: states {} wide and a memory {} wide are no queries and keys of {}", name_, o.width,
@@ -103,11 +86,11 @@ AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
 }
 
 AttentiveWeights AttentiveDecoder::weights(const Run& run) const {
-  const Weight context(*context_, run);
+  const WeightInUse context(*context_, run.compute);
   AttentiveWeights w{
       .state = lowest_.state(run), .context = context.w, .context_constant = context.constant};
   if (query_ != nullptr) {
-    const Weight query(*query_, run);
+    const WeightInUse query(*query_, run.compute);
     w.query = query.w, w.query_constant = query.constant;
   }
   if (score_ != nullptr) w.score = score_->in(run.compute);
@@ -142,7 +125,7 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
         queries_of(y.states.h, begin.empty() ? Tensor() : begin[0].h, *tokens.segments);
     run.observer->steps(
         options_.observed,
-        {.x = asks, .v = *source.memory, .heads = y.contexts, .output = y.contexts});
+        {.x = asks, .v = *source.memory, .heads = y.contexts, .has_projections = key_.has_value()});
   }
   return above(y, tokens, begin, run);
 }
@@ -161,8 +144,8 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
   RowCache& kept = tokens.cache->layer(0);
   const std::vector<int32_t> sources = sources_of(*own.queries, *source.keys->queries);
   const LayerName layer(name_);
-  const CellState before = states_before(kept, own, begin.empty() ? CellState() : begin[0],
-                                         nn::options_of(options_), run.compute);
+  const CellState before =
+      lowest_.states_before(kept, own, begin.empty() ? CellState() : begin[0], run);
   const AttentiveRecurrence y =
       attentive_recurrence(in, weights(run),
                            {.k = kv.slice(1, 0, d),
@@ -182,6 +165,7 @@ AttentiveDecoder::Result AttentiveDecoder::above(const AttentiveRecurrence& lowe
   Result result{.h = lowest.states.h,
                 .contexts = lowest.contexts,
                 .weights = lowest.weights,
+                .gates = lowest.gates,
                 .last = {lowest.states.last}};
   if (!above_) return result;
   const DropoutSpec spec = run.dropout(options_.dropout, name_ + ".l1", tokens.rows);

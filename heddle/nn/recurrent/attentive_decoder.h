@@ -35,7 +35,7 @@ class AttentiveDecoder {
   struct Result {
     Tensor h;                     ///< [rows, width] of the uppermost layer
     Tensor contexts;              ///< [rows, memory_width] as the lowest layer got them
-    Tensor weights;               ///< see AttentiveRecurrence::weights
+    Tensor weights, gates;        ///< see AttentiveRecurrence
     std::vector<CellState> last;  ///< [layers]
   };
   /// What is read: sequence i of the tokens asks sequence i of `source`.

@@ -66,7 +66,7 @@ MemoryDecoder::Result MemoryDecoder::operator()(const Tensor& x, const TokenRows
   const std::vector<CellState> begin = begin_by(summary, run);
   if (fixed_) return {by_fixed(x, tokens, summary, begin, run), {}};
   const AttentiveDecoder::Result y = (*attentive_)(x, tokens, source, begin, run);
-  return {read_out(y.h, y.contexts, x, tokens, run), y.weights};
+  return {read_out(y.h, y.contexts, x, tokens, run), y.weights, y.gates};
 }
 
 Tensor MemoryDecoder::kept(const Tensor& memory, const Run& run) const {
@@ -79,14 +79,15 @@ Tensor MemoryDecoder::memory_of(const Tensor& kept) const {
 
 Tensor MemoryDecoder::operator()(const Tensor& x, const TokenRows& tokens,
                                  const AttentiveDecoder::CachedSource& source,
-                                 const Tensor& summary, const Run& run) const {
+                                 const std::function<Tensor()>& summary, const Run& run) const {
   const CachedKeys own = tokens.cache->keys();
   bool begins = false;  // a sequence without tokens yet; of the others the cache has the states
   for (int64_t i = 0; i < own.queries->count(); ++i) {
     begins = begins || own.keys->length(i) == own.queries->length(i);
   }
-  const std::vector<CellState> begin = begins ? begin_by(summary, run) : std::vector<CellState>();
-  if (fixed_) return by_fixed(x, tokens, summary, begin, run);
+  const Tensor whole = fixed_ || (bridge_ && begins) ? summary() : Tensor();
+  const std::vector<CellState> begin = begins ? begin_by(whole, run) : std::vector<CellState>();
+  if (fixed_) return by_fixed(x, tokens, whole, begin, run);
   const AttentiveDecoder::Result y = (*attentive_)(x, tokens, source, begin, run);
   return read_out(y.h, y.contexts, x, tokens, run);
 }

@@ -2,6 +2,8 @@
 // that it begins with, its layers over a memory, its read-out.
 #pragma once
 
+#include <functional>
+
 #include "heddle/nn/recurrent/attentive_decoder.h"
 
 namespace heddle::nn {
@@ -30,8 +32,8 @@ class MemoryDecoder {
 
   /// A step's states become what the output projection reads, [rows, in].
   struct Result {
-    Tensor x;        ///< [rows, in]
-    Tensor weights;  ///< see AttentiveRecurrence::weights; undefined without attention
+    Tensor x;                    ///< [rows, in]
+    Tensor weights, gates = {};  ///< see AttentiveRecurrence; undefined without attention
   };
   /// Whether `summary` is read: without a bridge and with attention it is not.
   bool reads_summary() const { return bridge_ || fixed_; }
@@ -46,10 +48,11 @@ class MemoryDecoder {
   Tensor kept(const Tensor& memory, const Run& run) const;
   /// The memory in such rows: a view.
   Tensor memory_of(const Tensor& kept) const;
-  /// The tokens continue the sequences of their cache, see AttentiveDecoder. No gradient.
+  /// The tokens continue the sequences of their cache, see AttentiveDecoder. `summary` is asked for
+  /// where it is read: a bridge reads it for sequences without tokens yet. No gradient.
   Tensor operator()(const Tensor& x, const TokenRows& tokens,
-                    const AttentiveDecoder::CachedSource& source, const Tensor& summary,
-                    const Run& run) const;
+                    const AttentiveDecoder::CachedSource& source,
+                    const std::function<Tensor()>& summary, const Run& run) const;
 
  private:
   std::vector<CellState> begin_by(const Tensor& summary, const Run& run) const;

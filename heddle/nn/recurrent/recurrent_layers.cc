@@ -9,14 +9,6 @@
 namespace heddle::nn {
 namespace {
 
-CellWeights::Options options_of(const RecurrentLayers::Options& o, int64_t in) {
-  return {.cell = o.cell,
-          .in = in,
-          .width = o.width,
-          .bias = o.bias,
-          .opens_forget_gates = o.opens_forget_gates};
-}
-
 Linear input_layer(const Scope& s, const std::string& suffix, const CellWeights::Options& o) {
   const int64_t gates = gates_of(o.cell) * o.width;
   const Init init = Init::uniform(1 / std::sqrt(static_cast<double>(o.width)));
@@ -54,7 +46,7 @@ RecurrentCell cell_of(const std::string& name) {
 }
 
 CellWeights::CellWeights(const Scope& s, const std::string& suffix, const Options& o)
-    : input_(input_layer(s, suffix, o)) {
+    : has_c_(o.cell == RecurrentCell::lstm), input_(input_layer(s, suffix, o)) {
   const int64_t gates = gates_of(o.cell) * o.width;
   const Init init = Init::uniform(1 / std::sqrt(static_cast<double>(o.width)));
   weight_ = &(s / ("weight_hh" + suffix)).parameter({gates, o.width}, init);
@@ -63,29 +55,28 @@ CellWeights::CellWeights(const Scope& s, const std::string& suffix, const Option
 }
 
 StateWeights CellWeights::state(const Run& run) const {
-  const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
-  if (is_recording()) return {weight_->in(run.compute), bias, 0};
-  return {weight_->in_or_master(run.compute), bias, weight_->identity(run.compute)};
+  const WeightInUse weight(*weight_, run.compute);
+  return {weight.w, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), weight.constant};
 }
 
-CellState states_before(const RowCache& states, const CachedKeys& tokens, const CellState& begin,
-                        const CellWeights::Options& o, DType dtype) {
-  const int64_t n = tokens.queries->count();
+CellState CellWeights::states_before(const RowCache& states, const CachedKeys& tokens,
+                                     const CellState& begin, const Run& run) const {
+  const int64_t n = tokens.queries->count(), width = weight_->shape()[1];
   std::vector<int32_t> before(n, -1);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t first = tokens.keys->end(i) - tokens.queries->length(i);
     if (first > tokens.keys->begin(i)) before[i] = tokens.key_rows[first - 1];
   }
   const auto part = [&](int64_t column, const Tensor& at_beginning, DType type) {
-    Tensor x = Tensor::zeros({n, o.width}, type);
+    Tensor x = Tensor::zeros({n, width}, type);
     if (at_beginning.defined()) copy_rows(at_beginning, before, x, true);
     if (states.rows().defined()) {
-      copy_rows(states.rows().slice(1, column, o.width), before, x, false);
+      copy_rows(states.rows().slice(1, column, width), before, x, false);
     }
     return x;
   };
-  CellState state{.h = part(0, begin.h, dtype)};
-  if (o.cell == RecurrentCell::lstm) state.c = part(o.width, begin.c, DType::f32);
+  CellState state{.h = part(0, begin.h, run.compute)};
+  if (has_c_) state.c = part(width, begin.c, DType::f32);
   return state;
 }
 
@@ -98,7 +89,11 @@ RecurrentLayers::RecurrentLayers(const Scope& s, const Options& o)
     : name_(s.prefix()), options_(o) {
   for (int64_t i = 0; i < o.layers; ++i) {
     const std::string suffix = fmt::format("_l{}", o.first + i);
-    const CellWeights::Options each = options_of(o, i == 0 ? o.in : ways() * o.width);
+    const CellWeights::Options each{.cell = o.cell,
+                                    .in = i == 0 ? o.in : ways() * o.width,
+                                    .width = o.width,
+                                    .bias = o.bias,
+                                    .opens_forget_gates = o.opens_forget_gates};
     weights_.emplace_back(s, suffix, each);
     if (o.is_two_way) weights_.emplace_back(s, suffix + "_reverse", each);
   }
@@ -143,7 +138,7 @@ Recurrence RecurrentLayers::pass(const Tensor& x, const TokenRows& tokens, size_
   }
   const CachedKeys keys = tokens.cache->keys();
   RowCache& kept = tokens.cache->layer(options_.first + static_cast<int64_t>(number));
-  const CellState before = states_before(kept, keys, begin, options_of(options_, 0), run.compute);
+  const CellState before = weights.states_before(kept, keys, begin, run);
   const Recurrence y = recurrence(in, weights.state(run), before, *keys.queries, options);
   keep_states(kept, keys, y);
   return y;

@@ -28,19 +28,20 @@ class CellWeights {
   /// Pre-activations of the input, all rows in one product. x: [rows, in]
   Tensor input(const Tensor& x, const Run& run) const { return input_(x, run); }
   StateWeights state(const Run& run) const;
+  /// The states before the tokens of a pass that continue the sequences of a cache; those at the
+  /// beginning (undefined: zeros) where a sequence has no tokens yet. A row of the cache is the
+  /// state behind a token, [h, c] in f32.
+  CellState states_before(const RowCache& states, const CachedKeys& tokens, const CellState& begin,
+                          const Run& run) const;
 
  private:
+  bool has_c_;
   Linear input_;
   Parameter* weight_;
   Parameter* bias_ = nullptr;
 };
 
-/// The states before the tokens of a pass that continue the sequences of a cache; those at the
-/// beginning (undefined: zeros) where a sequence has no tokens yet. A row of the cache is the
-/// state behind a token, [h, c] in f32.
-CellState states_before(const RowCache& states, const CachedKeys& tokens, const CellState& begin,
-                        const CellWeights::Options& options, DType dtype);
-/// Keeps the states behind the pass's tokens.
+/// Keeps the states behind the pass's tokens in such rows.
 void keep_states(RowCache& states, const CachedKeys& tokens, const Recurrence& pass);
 
 /// Layers one above the other: each reads the states of the one below.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/shape.h"
 
@@ -104,7 +105,9 @@ Memory Memory::before(const Memory* given, const Segments& tokens, int64_t n, in
   check(given->segments.count() == tokens.count() && held == layers, ErrorKind::shape,
         "the memory is of {} sequences and {} layers; {} and {} are needed",
         given->segments.count(), held, tokens.count(), layers);
-  return *given;
+  Memory memory = *given;
+  for (Tensor& layer : memory.layers) layer = cast(layer, dtype);
+  return memory;
 }
 
 Memory Memory::next(const std::vector<Tensor>& x, const Segments& tokens, const Keep& keep) const {

@@ -12,10 +12,10 @@ namespace heddle::nn {
 /// enters. Source: Dai et al. 2019, "Transformer-XL", section 3.2.
 struct Memory {
   Segments segments;           ///< tokens kept of each sequence
-  std::vector<Tensor> layers;  ///< [rows, width] what entered layer i
+  std::vector<Tensor> layers;  ///< [rows, width] what entered layer i, of any dtype
 
   /// What a pass over `tokens` sees before them: `given`, or n zero rows each if it is null or
-  /// empty. Errors: shape if `given` is of other sequences or layers.
+  /// empty; in this dtype. Errors: shape if `given` is of other sequences or layers.
   static Memory before(const Memory* given, const Segments& tokens, int64_t n, int64_t layers,
                        int64_t width, DType dtype);
   /// What is kept of a pass for the next.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
+#include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 
@@ -224,6 +226,22 @@ std::vector<TokenizerFile> files_for_transformers(const Processor& processor,
   }
   return {{"tokenizer.json", tokenizer_json(processor, facts).dump() + "\n"},
           {"tokenizer_config.json", config_json(processor).dump(2) + "\n"}};
+}
+
+std::unique_ptr<SubwordModel> subwords_of(const Tokenizer& tokenizer) {
+  check(
+      tokenizer.kind() == "SentencePiece" && tokenizer.files().size() == 1, ErrorKind::usage,
+      "a {} tokenizer has one segmentation of a text; other ones are drawn of SentencePiece models "
+      "(bpe, unigram) that belong to no family",
+      tokenizer.kind());
+  const std::string& name = tokenizer.files()[0].name;
+  Processor processor;
+  const ModelFacts facts = load_processor(tokenizer.model_bytes(), name, processor);
+  check(is_sayable(processor, facts), ErrorKind::usage,
+        "{}: it has words, symbols of a user or tokens of several words; other segmentations are "
+        "drawn of plain bpe and unigram models",
+        name);
+  return read_tokenizer_json(tokenizer_json(processor, facts), name).model;
 }
 
 bool is_for_transformers(const HubFiles& files) {

@@ -78,6 +78,11 @@ inline constexpr const char* kSentencePieceName = "tokenizer.model";
 std::vector<TokenizerFile> files_for_transformers(
     const sentencepiece::SentencePieceProcessor& processor, const ModelFacts& facts);
 
+/// The subword model of a tokenizer that is a SentencePiece model alone, with its ids, for the
+/// words of normalised texts (U+2581 for a space). Errors: usage for other tokenizers, and for
+/// models that tokenizer.json cannot say.
+std::unique_ptr<SubwordModel> subwords_of(const Tokenizer& tokenizer);
+
 /// Whether tokenizer_config.json is one of those, so that tokenizer.model counts.
 bool is_for_transformers(const HubFiles& files);
 

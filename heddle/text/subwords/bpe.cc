@@ -59,6 +59,27 @@ class Bpe final : public SubwordModel {
     }
   }
 
+  void sample(std::string_view text, double rate, RngStream& random,
+              std::vector<int32_t>& ids) const override {
+    std::vector<int32_t> symbols;
+    for (const Symbol& symbol : symbols_of(text)) symbols.push_back(symbol.id);
+    for (;;) {
+      size_t at = 0;
+      const Joined* best = nullptr;
+      for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+        const Joined* j = joined(symbols[i], symbols[i + 1]);
+        if (j == nullptr || random.happens(rate)) continue;
+        if (best != nullptr && j->rank >= best->rank) continue;
+        best = j;
+        at = i;
+      }
+      if (best == nullptr) break;
+      symbols[at] = best->id;
+      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+    ids.insert(ids.end(), symbols.begin(), symbols.end());
+  }
+
   std::optional<int32_t> unk() const override { return unk_; }
 
  private:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/rng.h"
 
 namespace heddle {
 
@@ -108,6 +109,14 @@ class SubwordModel {
   /// Appends the ids of a text, which is not empty. Errors: data if a part of it is unknown and the
   /// model has no token for that.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
+  /// Appends the ids of one of its segmentations, drawn; how, `rate` says (see make_bpe(),
+  /// make_unigram()). Of other models there is one alone, that of encode().
+  virtual void sample(std::string_view text, double rate, RngStream& random,
+                      std::vector<int32_t>& ids) const {
+    static_cast<void>(rate);
+    static_cast<void>(random);
+    encode(text, ids);
+  }
   /// The token for what is unknown.
   virtual std::optional<int32_t> unk() const = 0;
 
@@ -132,7 +141,9 @@ struct BpeOptions {
 using Merge = std::pair<std::string, std::string>;
 
 /// Byte pair encoding: the pair of neighbours that stands first in `merges` is joined, the leftmost
-/// first, until none is left; n log n in the length of the text.
+/// first, until none is left; n log n in the length of the text. Of what could be joined sample()
+/// leaves out each with probability `rate` (from 0 to 1) before each step, and ends where nothing
+/// is left (BPE-dropout: Provilkov et al. 2020, section 3); quadratic in the length.
 /// Errors: data if a merge has an empty part, or joins or gives tokens that are not in the
 /// vocabulary, or if `unk` is not. Source: Sennrich et al. 2016, section 3.2.
 std::unique_ptr<SubwordModel> make_bpe(Vocabulary vocabulary, const std::vector<Merge>& merges,
@@ -156,6 +167,7 @@ struct UnigramOptions {
 
 /// The most probable segmentation; scores are log probabilities of the tokens, by id. An unknown
 /// character costs 10 more than the least probable token; those side by side are one token.
+/// sample() draws a segmentation by its probability to the power of `rate` (above 0).
 /// Errors: data if a score is not finite or unk is no id. Source: Kudo 2018, section 3.2.
 std::unique_ptr<SubwordModel> make_unigram(Vocabulary vocabulary, std::vector<double> scores,
                                            UnigramOptions options, const std::string& source);

@@ -50,22 +50,67 @@ class Unigram final : public SubwordModel {
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
     const std::vector<Best> best = paths(text);
-    struct Part {
-      size_t begin, end;
-      int32_t id;
-    };
-    std::vector<Part> parts;  // from the last to the first
-    for (size_t end = text.size(); end > 0;) {
-      const Best& b = best[end];
-      const auto begin = static_cast<size_t>(b.begin);
-      const int32_t id = b.id == unk_ ? kUnknown : b.id;
-      if (id == kUnknown && unk_ && !parts.empty() && parts.back().id == kUnknown) {
-        parts.back().begin = begin;
-      } else {
-        parts.push_back({begin, end, id});
-      }
-      end = begin;
+    std::vector<Part> parts;
+    for (size_t end = text.size(); end > 0; end = parts.back().begin) {
+      add_part({static_cast<size_t>(best[end].begin), end, best[end].id}, parts);
     }
+    append_parts(text, parts, ids);
+  }
+
+  // Forwards the weight of all segmentations up to each place, backwards a token at a time.
+  void sample(std::string_view text, double rate, RngStream& random,
+              std::vector<int32_t>& ids) const override {
+    struct Edge {
+      size_t begin;
+      int32_t id;
+      double weight;
+    };
+    constexpr double kNothing = -std::numeric_limits<double>::infinity();
+    std::vector<std::vector<Edge>> edges(text.size() + 1);
+    std::vector<double> weight(text.size() + 1, kNothing);
+    weight[0] = 0;
+    each_token(text, [&](size_t begin, size_t end, int32_t id, double score) {
+      const double own = rate * score + weight[begin];
+      edges[end].push_back({begin, id, own});
+      const double high = std::max(weight[end], own), low = std::min(weight[end], own);
+      weight[end] = low == kNothing ? high : high + std::log1p(std::exp(low - high));
+    });
+    std::vector<Part> parts;
+    for (size_t end = text.size(); end > 0; end = parts.back().begin) {
+      double left = static_cast<double>(random.uniform());
+      const Edge* chosen = &edges[end].back();
+      for (const Edge& edge : edges[end]) {
+        left -= std::exp(edge.weight - weight[end]);
+        if (left >= 0) continue;
+        chosen = &edge;
+        break;
+      }
+      add_part({chosen->begin, end, chosen->id}, parts);
+    }
+    append_parts(text, parts, ids);
+  }
+
+  std::optional<int32_t> unk() const override { return unk_; }
+
+ private:
+  struct Part {
+    size_t begin, end;
+    int32_t id;
+  };
+
+  /// Adds a part before the others; unknown ones side by side are one.
+  void add_part(Part part, std::vector<Part>& parts) const {
+    if (part.id == unk_) part.id = kUnknown;
+    if (part.id == kUnknown && unk_ && !parts.empty() && parts.back().id == kUnknown) {
+      parts.back().begin = part.begin;
+    } else {
+      parts.push_back(part);
+    }
+  }
+
+  /// The ids of parts, which stand from the last to the first.
+  void append_parts(std::string_view text, const std::vector<Part>& parts,
+                    std::vector<int32_t>& ids) const {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       if (part->id == kUnknown) {
         append_unknown(text.substr(part->begin, part->end - part->begin), ids);
@@ -75,27 +120,30 @@ class Unigram final : public SubwordModel {
     }
   }
 
-  std::optional<int32_t> unk() const override { return unk_; }
-
- private:
-  /// Viterbi: by place in the text.
-  std::vector<Best> paths(std::string_view text) const {
-    std::vector<Best> best(text.size() + 1);
-    const auto offer = [&](size_t end, double score, size_t begin, int32_t id) {
-      if (best[end].begin >= 0 && !(score > best[end].score)) return;
-      best[end] = {score, static_cast<int64_t>(begin), id};
-    };
+  /// Calls f(begin, end, id, score) for each token that stands in the text, in order of `begin`.
+  template <class F>
+  void each_token(std::string_view text, const F& f) const {
     for (size_t begin = 0; begin < text.size();) {
       size_t next = begin;
       next_code_point(text, next);
       bool has_single = false;  // a token of one character
       trie_.each_prefix(text.substr(begin), [&](size_t length, int32_t id) {
-        offer(begin + length, scores_[id] + best[begin].score, begin, id);
+        f(begin, begin + length, id, scores_[id]);
         has_single = has_single || length == next - begin;
       });
-      if (!has_single) offer(next, unk_score_ + best[begin].score, begin, kUnknown);
+      if (!has_single) f(begin, next, kUnknown, unk_score_);
       begin = next;
     }
+  }
+
+  /// Viterbi: by place in the text.
+  std::vector<Best> paths(std::string_view text) const {
+    std::vector<Best> best(text.size() + 1);
+    each_token(text, [&](size_t begin, size_t end, int32_t id, double score) {
+      const double own = score + best[begin].score;
+      if (best[end].begin >= 0 && !(own > best[end].score)) return;
+      best[end] = {own, static_cast<int64_t>(begin), id};
+    });
     return best;
   }
 

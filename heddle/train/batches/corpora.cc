@@ -9,6 +9,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/training/tokenizer_trainer.h"
+#include "heddle/train/batches/taught_pairs.h"
 
 namespace heddle::train {
 namespace {
@@ -28,6 +29,21 @@ std::string write_generated(const PairFields& own, const std::string& run) {
       own.corpus == "agreement" ? make_agreement(kAgreementOptions) : make_phrasebook({});
   write_pairs(book, folder, own.source_lang, own.target_lang);
   return folder;
+}
+
+// The pairs to train on: those of the folder, or a teacher's of their sources, in RUN/data.
+ParallelFiles training_pairs(const TrainConfig& config, const RunPaths& paths,
+                             const std::string& folder, const std::string& run) {
+  const auto& own = config.task_config.as<PairFields>();
+  const ParallelFiles pairs = find_parallel(folder, "train", own.source_lang, own.target_lang);
+  if (paths.teacher.empty()) return pairs;
+  const std::string data = join_path(run, "data");
+  make_directories(data);
+  return taught_pairs(pairs, data,
+                      {.teacher = paths.teacher,
+                       .beam = own.teacher_beam,
+                       .keeps = own.teaching == "added",
+                       .precision = resolve_precision(config.precision)});
 }
 
 // Reads the text once, so that what is wrong with it is said with its place, and at once.
@@ -132,6 +148,13 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
 
 void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
   const std::string& data = paths.data;
+  check(paths.unlabelled.empty(), ErrorKind::usage,
+        "train: translation has no `unlabelled` data; of text in one language let the teacher "
+        "translate it, by heddle translate");
+  const TaskConfig defaults(config.task);
+  const auto& untold = defaults.as<PairFields>();
+  check_teacher(paths, {{"teaching", teaching != untold.teaching},
+                        {"teacher_beam", teacher_beam != untold.teacher_beam}});
   check(!paths.from.empty() || config.stack.config().is_own_format(), ErrorKind::usage,
         "train: a {} is trained from one that is there, with its tokenizer; name it with `from`",
         config.model_type);
@@ -173,17 +196,15 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
   const auto& own = config.task_config.as<PairFields>();
   own.check_data(config, paths);
   const std::string folder = own.corpus == "files" ? paths.data : write_generated(own, run);
-  const auto files = [&](const char* split) {
-    return find_parallel(folder, split, own.source_lang, own.target_lang);
-  };
-  const ParallelFiles pairs = files("train");
+  const ParallelFiles pairs = training_pairs(config, paths, folder, run);
+  const ParallelFiles held_out = find_parallel(folder, "val", own.source_lang, own.target_lang);
   TokenizerPair tokenizers = open_tokenizers(config, pairs, paths, run);
   std::optional<TextEncoder> target_encoder;
   if (tokenizers.target) target_encoder = text_encoder(*tokenizers.target);
-  const auto open = [&](const char* split) {
+  const auto open = [&](const char* split, const ParallelFiles& files) {
     const auto log = [split](std::string_view text) { log_info("{}: {}", split, text); };
     return TokenizedCorpus::open_or_build(
-        {.files = files(split),
+        {.files = files,
          .cache_dir = join_path(run, "cache"),
          .name = fmt::format("{}.{}-{}", split, own.source_lang, own.target_lang),
          .max_source_tokens = own.max_tokens,
@@ -191,7 +212,7 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
          .target_encoder = target_encoder},
         text_encoder(tokenizers.source), log);
   };
-  TokenizedCorpus train = open("train"), val = open("val");
+  TokenizedCorpus train = open("train", pairs), val = open("val", held_out);
   LineReader source(pairs.source);
   auto words = KnownWords::of_texts([&](std::string& line) { return source.next(line); });
   return {std::move(tokenizers.source), std::move(tokenizers.target), std::move(train),

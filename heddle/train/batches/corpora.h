@@ -18,7 +18,10 @@ class PairFields : public TaskFields {
   std::string corpus = "files", source_lang = "en", target_lang = "de";
   std::string tokenizer, target_tokenizer, tokenizer_type = "bpe";
   int64_t max_tokens = 256, batch_tokens = 4096, sort_pool = 0, validation_beam = 1;
+  int64_t tuned_beam = 0, teacher_beam = 5;
+  std::string teaching = "sequence";
   double label_smoothing = 0.1, r_drop = 0;
+  double source_sampling = 0, target_sampling = 0;
 
   template <class V>
   void fields(V& v) {
@@ -40,8 +43,23 @@ class PairFields : public TaskFields {
     v("r_drop", r_drop,
       "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
       at_least(0));
+    v("source_sampling", source_sampling,
+      "source sentences are cut into other subwords each epoch: of a bpe tokenizer the share of "
+      "merges left out (0.1), of a unigram one the power of probabilities they are drawn by (0.2); "
+      "a batch then has more tokens than `batch_tokens`; 0: never",
+      between(0, 1));
+    v("target_sampling", target_sampling, "the same of target sentences", between(0, 1));
+    v("teaching", teaching,
+      "what a `teacher`, a translator, gives: sequence: its translations of the training text take "
+      "the place of those that people wrote; added: they stand beside them",
+      one_of({"sequence", "added"}));
+    v("teacher_beam", teacher_beam, "beam of the teacher's translations", between(1, kMostBeams));
     v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy",
       between(1, kMostBeams));
+    v("tuned_beam", tuned_beam,
+      "at the end of the run best/ is told to search with this beam, and with the length penalty "
+      "that gives the highest BLEU on held-out sentences; 0: it is not",
+      between(0, kMostBeams));
   }
 
   void check_fit(const TrainConfig& config, const std::string& source) const override;

@@ -47,6 +47,11 @@ PhotoPools open_photo_pools(const std::string& path) {
   PhotoPools pools{photos, photos, pool_of(std::move(*found.val))};
   for (size_t label = 0; label < to_train.size(); ++label) {
     const std::vector<size_t>& all = to_train[label];
+    check(
+        all.size() != 1, ErrorKind::data,
+        "{}: class '{}' has one photo to train on; two are needed at least, since a tenth of them, "
+        "rounded up, is for val alone",
+        path, photos.classes[label]);
     const auto end = all.end() - static_cast<std::ptrdiff_t>((all.size() + 9) / 10);
     pools.train.by_class[label].assign(all.begin(), end);
     pools.val.by_class[label].assign(end, all.end());

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <optional>
 
-#include "heddle/ops/elementwise.h"
-
 namespace heddle::train {
 namespace {
 
@@ -29,7 +27,7 @@ std::optional<StateName> parse(std::string_view name) {
 
 }  // namespace
 
-nn::Memory StreamMemory::before(const Place& place, int64_t stream, DType dtype) const {
+nn::Memory StreamMemory::before(const Place& place, int64_t stream) const {
   if (place.batch == 0) return {};
   const auto found = parts_.find(stream);
   check(found != parts_.end() && (place == found->second.next || place == found->second.last),
@@ -38,9 +36,7 @@ nn::Memory StreamMemory::before(const Place& place, int64_t stream, DType dtype)
         "with `overwrite`",
         stream, place.batch, place.epoch);
   const Part& part = found->second;
-  nn::Memory memory = place == part.next ? part.behind : part.before;
-  for (Tensor& layer : memory.layers) layer = cast(layer, dtype);
-  return memory;
+  return place == part.next ? part.behind : part.before;
 }
 
 void StreamMemory::put(const Place& place, int64_t stream, nn::Memory behind) {

@@ -19,9 +19,9 @@ class StreamMemory {
     bool operator==(const Place&) const = default;
   };
 
-  /// What the streams from `stream` on have before a batch; in the dtype that is computed in.
+  /// What the streams from `stream` on have before a batch, as it was put.
   /// Errors: data if it is not known, which a state of another program may cause.
-  nn::Memory before(const Place& place, int64_t stream, DType dtype) const;
+  nn::Memory before(const Place& place, int64_t stream) const;
   /// Notes what they have behind it.
   void put(const Place& place, int64_t stream, nn::Memory behind);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle::train {
@@ -48,15 +50,23 @@ PointingSums pointing_of(const SeenWord& word, std::span<const size_t> named,
   return sums;
 }
 
-// What makes the model begin a caption of a kind.
-struct Beginning {
-  std::vector<int32_t> prefix = {}, suppressed = {};
-};
-
-Beginning beginning_of(CaptionKind kind, const Tokenizer& tokenizer) {
-  if (kind == CaptionKind::existence) return {.prefix = tokenizer.encode("there is")};
-  if (kind == CaptionKind::count) return {.prefix = tokenizer.encode("there are")};
-  return {.suppressed = {tokenizer.encode("there").at(0)}};
+// What makes the model begin a caption of a kind. Errors: usage where captions are too short.
+TranslateOptions asking_for(CaptionKind kind, const Tokenizer& tokenizer,
+                            TranslateOptions options) {
+  if (kind == CaptionKind::relation) {
+    options.search.banned_beginnings.push_back(tokenizer.encode("there"));
+    return options;
+  }
+  const std::string begin = kind == CaptionKind::count ? "there are" : "there is";
+  const std::vector<int32_t> prefix = tokenizer.encode(begin);
+  const int64_t most = options.longest_without_end;
+  check(
+      most == 0 || std::ssize(prefix) <= most, ErrorKind::usage,
+      "`max_length` is {}; captions are asked for that begin with \"{}\": it must be at least the "
+      "{} tokens of that",
+      most, begin, prefix.size());
+  options.prefixes = {prefix};
+  return options;
 }
 
 class Examiner {
@@ -65,13 +75,16 @@ class Examiner {
            const CaptionExam& exam)
       : model_(model), tokenizer_(tokenizer), images_(images), exam_(exam) {}
 
-  // Of the captions of some images.
-  CaptionCounts ask(std::span<const size_t> chosen, const TranslateOptions& options,
-                    CaptionScores& sums) const {
+  std::vector<Translation> captions(std::span<const size_t> chosen,
+                                    const TranslateOptions& options) const {
+    return caption_images(model_, tokenizer_, memories_of(chosen), options);
+  }
+
+  // Of captions of some images.
+  CaptionCounts judge(std::span<const size_t> chosen, std::span<const Translation> captions,
+                      const TranslateOptions& options, CaptionScores& sums) const {
     CaptionCounts counts;
-    std::vector<Tensor> memories;
-    for (const size_t i : chosen) memories.push_back(images_.memories[i]);
-    const std::vector<Translation> captions = caption_images(model_, tokenizer_, memories, options);
+    const std::vector<Tensor> memories = memories_of(chosen);
     std::vector<std::vector<int32_t>> ids;
     for (const Translation& caption : captions) ids.push_back(caption.ids);
     const auto words = seen_words(model_, tokenizer_, memories, ids, options.precision);
@@ -100,6 +113,12 @@ class Examiner {
   }
 
  private:
+  std::vector<Tensor> memories_of(std::span<const size_t> chosen) const {
+    std::vector<Tensor> memories;
+    for (const size_t i : chosen) memories.push_back(images_.memories[i]);
+    return memories;
+  }
+
   const Captioner& model_;
   const Tokenizer& tokenizer_;
   const EncodedImages& images_;
@@ -117,6 +136,7 @@ CaptionCounts CaptionScores::asked() const {
 void CaptionScores::operator+=(const CaptionScores& o) {
   all += o.all, held_out += o.held_out, pointing += o.pointing;
   for (size_t k = 0; k < kCaptionKinds; ++k) kinds[k] += o.kinds[k];
+  written.insert(written.end(), o.written.begin(), o.written.end());
 }
 
 JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,
@@ -138,6 +158,25 @@ JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& sc
   return judged;
 }
 
+std::optional<CaptionScene> SceneReader::read(const WrittenScene& written) {
+  if (written.json.empty()) return std::nullopt;
+  try {
+    return caption_scene_of(Json::parse(written.json, written.where), written.where);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::data) throw;
+    if (count_++ == 0) first_ = e.what();
+    return std::nullopt;
+  }
+}
+
+void SceneReader::warn(const char* command) const {
+  if (count_ == 0) return;
+  log_warning(
+      "{}: the \"objects\" of {} are no scene that captions are judged by; passed over, the "
+      "first: {}",
+      command, counted(count_, "image"), first_);
+}
+
 CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
                              const EncodedImages& images, const CaptionExam& exam,
                              const TranslateOptions& options) {
@@ -145,17 +184,38 @@ CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
   CaptionScores scores;
   std::vector<size_t> every(exam.scenes.size());
   for (size_t i = 0; i < every.size(); ++i) every[i] = i;
-  scores.all = examiner.ask(every, options, scores);
+  const std::vector<Translation> written = examiner.captions(every, options);
+  for (const Translation& caption : written) scores.written.push_back(caption.text);
+  scores.all = examiner.judge(every, written, options, scores);
   for (size_t k = 0; k < kCaptionKinds; ++k) {
     const auto kind = static_cast<CaptionKind>(k);
-    const Beginning beginning = beginning_of(kind, tokenizer);
-    TranslateOptions asked = options;
-    if (!beginning.prefix.empty()) asked.prefixes = {beginning.prefix};
-    asked.search.suppressed.insert(asked.search.suppressed.end(), beginning.suppressed.begin(),
-                                   beginning.suppressed.end());
-    scores.kinds[k] = examiner.ask(examiner.images_with(kind), asked, scores);
+    const TranslateOptions asked = asking_for(kind, tokenizer, options);
+    const std::vector<size_t> chosen = examiner.images_with(kind);
+    scores.kinds[k] = examiner.judge(chosen, examiner.captions(chosen, asked), asked, scores);
   }
   return scores;
+}
+
+// A reference that stands there twice changes no count, so images with few repeat their first.
+BleuScore caption_bleu(Sentences captions, std::span<const std::vector<std::string>> references,
+                       const BleuOptions& options) {
+  size_t most = 0, fewest = references.empty() ? 0 : references[0].size();
+  for (const std::vector<std::string>& of_image : references) {
+    check(!of_image.empty(), ErrorKind::data,
+          "bleu: an image has no caption to compare with; each needs one at least");
+    most = std::max(most, of_image.size());
+    fewest = std::min(fewest, of_image.size());
+  }
+  std::vector<std::vector<std::string>> columns(most);
+  for (const std::vector<std::string>& of_image : references) {
+    for (size_t k = 0; k < most; ++k) {
+      columns[k].push_back(of_image[k < of_image.size() ? k : 0]);
+    }
+  }
+  BleuScore bleu = corpus_bleu(captions, columns, options);
+  const std::string count = fmt::format("nrefs:{}|", most);
+  if (fewest != most) bleu.signature = "nrefs:var|" + bleu.signature.substr(count.size());
+  return bleu;
 }
 
 LossSums caption_loss(const Captioner& model, const EncodedImages& images,

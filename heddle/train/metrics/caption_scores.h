@@ -2,12 +2,15 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "corpora/captions/caption_scene.h"
+#include "heddle/data/captioning/sources.h"
 #include "heddle/infer/decoding/caption.h"
+#include "heddle/train/metrics/metrics.h"
 #include "heddle/train/scores.h"
 
 namespace heddle::train {
@@ -50,8 +53,9 @@ struct PointingSums {
 struct CaptionScores {
   CaptionCounts all;                               ///< as the model writes them
   std::array<CaptionCounts, kCaptionKinds> kinds;  ///< asked for by kind, where one could be true
-  CaptionCounts held_out;  ///< of all of these: that mention what is held out
-  PointingSums pointing;   ///< of all of these
+  CaptionCounts held_out;                 ///< of all of these: that mention what is held out
+  PointingSums pointing;                  ///< of all of these
+  std::vector<std::string> written = {};  ///< of each image, as the model writes it
 
   /// Those that were asked for.
   CaptionCounts asked() const;
@@ -66,6 +70,20 @@ struct JudgedCaption {
 JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,
                                  std::span<const SeenWord> words, ImageSize grid);
 
+/// Reads what images are said to show. What is no scene of heddle's (another program's "objects", a
+/// word that captions do not have) is passed over, and counted.
+class SceneReader {
+ public:
+  /// The scene; nothing where there is none.
+  std::optional<CaptionScene> read(const WrittenScene& written);
+  /// One warning, if any was passed over: how many, and why the first of them.
+  void warn(const char* command) const;
+
+ private:
+  int64_t count_ = 0;
+  std::string first_;
+};
+
 /// Images of which captions are asked.
 struct CaptionExam {
   std::vector<CaptionScene> scenes = {};
@@ -77,6 +95,13 @@ struct CaptionExam {
 CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
                              const EncodedImages& images, const CaptionExam& exam,
                              const TranslateOptions& options);
+
+/// BLEU of captions, each against all that are known of its image, be they one or many: by the
+/// definition of corpus_bleu(); the signature says nrefs:var where images have different numbers.
+/// captions, references: of each image    Errors: those of corpus_bleu(); data for an image without
+/// references.
+BleuScore caption_bleu(Sentences captions, std::span<const std::vector<std::string>> references,
+                       const BleuOptions& options = {});
 
 /// The loss of captions that are given, of all images: nats, ends included.
 /// captions: [images][captions of each] ids without the end

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <sstream>
@@ -13,6 +12,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
+#include "heddle/train/metrics/ngram_counts.h"
 #include "heddle/train/metrics/tokenize_13a.h"
 
 namespace heddle::train {
@@ -21,20 +21,10 @@ namespace {
 // What the signatures say of the implementation.
 constexpr const char* kMetricVersion = "heddle-0.1.0";
 
-constexpr int kBleuOrders = 4, kChrfOrders = 6, kMostOrders = 6;
 constexpr double kBetaSquared = 4;  // of chrF: beta = 2
 
 // A sentence as numbers: equal words (or characters) have equal numbers.
 using Symbols = std::vector<uint32_t>;
-
-// n-grams of one order: in the hypothesis, in the reference, in both. Those of order 1 are the
-// lengths.
-struct OrderCounts {
-  int64_t hypothesis = 0;
-  int64_t reference = 0;
-  int64_t matches = 0;
-};
-using Counts = std::array<OrderCounts, kMostOrders>;
 
 // A place in one of the sentences, and how many symbols from it on agree with the place before it
 // in sorted order.
@@ -94,13 +84,13 @@ std::array<int64_t, kMostOrders> clipped_matches(const Symbols& hypothesis,
   return matches;
 }
 
-Counts counts_of(const Symbols& hypothesis, std::span<const Symbols> references,
-                 int64_t reference_length, int orders) {
+NgramCounts counts_of(const Symbols& hypothesis, std::span<const Symbols> references,
+                      int64_t reference_length, int orders) {
   const auto ngrams = [](int64_t length, int order) {
     return std::max<int64_t>(0, length - order + 1);
   };
   const auto matches = clipped_matches(hypothesis, references, orders);
-  Counts counts;
+  NgramCounts counts;
   for (int n = 0; n < orders; ++n) {
     counts[n] = {ngrams(std::ssize(hypothesis), n + 1), ngrams(reference_length, n + 1),
                  matches[n]};
@@ -108,10 +98,10 @@ Counts counts_of(const Symbols& hypothesis, std::span<const Symbols> references,
   return counts;
 }
 
-// The sums over all lines of what count(line) gives.
+// What count(line) gives, of all lines.
 template <class Count>
-Counts corpus_counts(const char* metric, Sentences hypotheses, const References& references,
-                     const Count& count) {
+std::vector<NgramCounts> counts_of_lines(const char* metric, Sentences hypotheses,
+                                         const References& references, const Count& count) {
   check(!references.empty(), ErrorKind::data, "{}: no reference; it needs at least one", metric);
   check(!hypotheses.empty(), ErrorKind::data, "{}: no hypothesis; it needs at least one line",
         metric);
@@ -120,20 +110,18 @@ Counts corpus_counts(const char* metric, Sentences hypotheses, const References&
           "{}: {} hypotheses but {} references; line i of one must translate line i of the other",
           metric, hypotheses.size(), lines.size());
   }
-  std::vector<Counts> counts(hypotheses.size());
+  std::vector<NgramCounts> counts(hypotheses.size());
   parallel_blocks(std::ssize(hypotheses), 16, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       counts[i] = count(i);
     }
   });
-  Counts sums;
-  for (const Counts& c : counts) {
-    for (int n = 0; n < kMostOrders; ++n) {
-      sums[n].hypothesis += c[n].hypothesis;
-      sums[n].reference += c[n].reference;
-      sums[n].matches += c[n].matches;
-    }
-  }
+  return counts;
+}
+
+NgramCounts sum_of(const std::vector<NgramCounts>& counts) {
+  NgramCounts sums;
+  for (const NgramCounts& c : counts) sums += c;
   return sums;
 }
 
@@ -154,8 +142,8 @@ int64_t closest_length(int64_t length, std::span<const Symbols> references) {
   return std::ssize(*std::ranges::min_element(references, {}, distance));
 }
 
-Counts bleu_counts(const std::string& hypothesis, const References& references, size_t line,
-                   const BleuOptions& options) {
+NgramCounts bleu_line(const std::string& hypothesis, const References& references, size_t line,
+                      const BleuOptions& options) {
   std::unordered_map<std::string, uint32_t> numbers;
   const auto symbols_of = [&](const std::string& text) {
     Symbols symbols;
@@ -179,30 +167,10 @@ double brevity_penalty(int64_t hypothesis_length, int64_t reference_length) {
                   static_cast<double>(reference_length) / static_cast<double>(hypothesis_length));
 }
 
-BleuScore score_of(const Counts& sums) {
-  BleuScore bleu;
-  bleu.hypothesis_length = sums[0].hypothesis;
-  bleu.reference_length = sums[0].reference;
-  bleu.brevity_penalty = brevity_penalty(bleu.hypothesis_length, bleu.reference_length);
-  if (std::ranges::all_of(sums, [](const OrderCounts& c) { return c.matches == 0; })) return bleu;
-  double log_sum = 0, smoothing = 1;
-  for (int n = 0; n < kBleuOrders; ++n) {
-    const OrderCounts& c = sums[n];
-    if (c.hypothesis == 0) return bleu;  // log 0: effective order is off
-    const auto total = static_cast<double>(c.hypothesis);
-    if (c.matches == 0) smoothing *= 2;
-    bleu.precisions[n] =
-        c.matches == 0 ? 100 / (smoothing * total) : 100 * static_cast<double>(c.matches) / total;
-    log_sum += std::log(bleu.precisions[n]);
-  }
-  bleu.score = bleu.brevity_penalty * std::exp(log_sum / kBleuOrders);
-  return bleu;
-}
-
 // --- chrF ---
 
 // Precision and recall are averaged over the orders that both sides have ("eff:yes").
-double f_score(const Counts& counts) {
+double f_score(const NgramCounts& counts) {
   double precision = 0, recall = 0;
   int orders = 0;
   for (const OrderCounts& c : counts) {
@@ -217,17 +185,17 @@ double f_score(const Counts& counts) {
   return 100 * ((1 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall));
 }
 
-Counts chrf_counts(const std::string& hypothesis, const References& references, size_t line,
-                   const ChrfOptions& options) {
+NgramCounts chrf_line(const std::string& hypothesis, const References& references, size_t line,
+                      const ChrfOptions& options) {
   const auto characters_of = [&](const std::string& text) {
     return characters_without_whitespace(options.lowercase ? lower_case(text) : text);
   };
   const Symbols characters = characters_of(hypothesis);
-  Counts best;
+  NgramCounts best;
   double best_score = -1;
   for (const Sentences& lines : references) {
     const Symbols reference = characters_of(lines[line]);
-    Counts counts = counts_of(characters, {&reference, 1}, std::ssize(reference), kChrfOrders);
+    NgramCounts counts = counts_of(characters, {&reference, 1}, std::ssize(reference), kChrfOrders);
     // An order that the reference lacks does not count against the hypothesis.
     for (OrderCounts& c : counts) c.hypothesis = c.reference == 0 ? 0 : c.hypothesis;
     const double score = references.size() == 1 ? 0 : f_score(counts);
@@ -264,11 +232,54 @@ BleuTokenizer bleu_tokenizer(const std::string& name) {
   return BleuTokenizer::none;
 }
 
+NgramCounts& NgramCounts::operator+=(const NgramCounts& more) {
+  for (size_t n = 0; n < size(); ++n) {
+    at(n).hypothesis += more[n].hypothesis;
+    at(n).reference += more[n].reference;
+    at(n).matches += more[n].matches;
+  }
+  return *this;
+}
+
+std::vector<NgramCounts> bleu_counts(Sentences hypotheses, const References& references,
+                                     const BleuOptions& options) {
+  return counts_of_lines("bleu", hypotheses, references, [&](size_t line) {
+    return bleu_line(hypotheses[line], references, line, options);
+  });
+}
+
+std::vector<NgramCounts> chrf_counts(Sentences hypotheses, const References& references,
+                                     const ChrfOptions& options) {
+  return counts_of_lines("chrf", hypotheses, references, [&](size_t line) {
+    return chrf_line(hypotheses[line], references, line, options);
+  });
+}
+
+BleuScore bleu_of(const NgramCounts& sums) {
+  BleuScore bleu;
+  bleu.hypothesis_length = sums[0].hypothesis;
+  bleu.reference_length = sums[0].reference;
+  bleu.brevity_penalty = brevity_penalty(bleu.hypothesis_length, bleu.reference_length);
+  if (std::ranges::all_of(sums, [](const OrderCounts& c) { return c.matches == 0; })) return bleu;
+  double log_sum = 0, smoothing = 1;
+  for (int n = 0; n < kBleuOrders; ++n) {
+    const OrderCounts& c = sums[n];
+    if (c.hypothesis == 0) return bleu;  // log 0: effective order is off
+    const auto total = static_cast<double>(c.hypothesis);
+    if (c.matches == 0) smoothing *= 2;
+    bleu.precisions[n] =
+        c.matches == 0 ? 100 / (smoothing * total) : 100 * static_cast<double>(c.matches) / total;
+    log_sum += std::log(bleu.precisions[n]);
+  }
+  bleu.score = bleu.brevity_penalty * std::exp(log_sum / kBleuOrders);
+  return bleu;
+}
+
+ChrfScore chrf_of(const NgramCounts& sums) { return {.score = f_score(sums), .signature = {}}; }
+
 BleuScore corpus_bleu(Sentences hypotheses, const References& references,
                       const BleuOptions& options) {
-  BleuScore bleu = score_of(corpus_counts("bleu", hypotheses, references, [&](size_t line) {
-    return bleu_counts(hypotheses[line], references, line, options);
-  }));
+  BleuScore bleu = bleu_of(sum_of(bleu_counts(hypotheses, references, options)));
   bleu.signature =
       fmt::format("nrefs:{}|case:{}|eff:no|tok:{}|smooth:exp|version:{}", references.size(),
                   options.lowercase ? "lc" : "mixed",
@@ -278,13 +289,11 @@ BleuScore corpus_bleu(Sentences hypotheses, const References& references,
 
 ChrfScore corpus_chrf(Sentences hypotheses, const References& references,
                       const ChrfOptions& options) {
-  const Counts sums = corpus_counts("chrf", hypotheses, references, [&](size_t line) {
-    return chrf_counts(hypotheses[line], references, line, options);
-  });
-  return {.score = f_score(sums),
-          .signature =
-              fmt::format("nrefs:{}|case:{}|eff:yes|nc:6|nw:0|space:no|version:{}",
-                          references.size(), options.lowercase ? "lc" : "mixed", kMetricVersion)};
+  ChrfScore chrf = chrf_of(sum_of(chrf_counts(hypotheses, references, options)));
+  chrf.signature =
+      fmt::format("nrefs:{}|case:{}|eff:yes|nc:6|nw:0|space:no|version:{}", references.size(),
+                  options.lowercase ? "lc" : "mixed", kMetricVersion);
+  return chrf;
 }
 
 GoldAlignment parse_gold(std::string_view line, int base, bool reversed, const std::string& where) {

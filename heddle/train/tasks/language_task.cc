@@ -106,7 +106,7 @@ class LanguageTask final : public TextTask {
     if (!remembers_) return accumulate_gradients(*language_, tokens, run, batch.targets);
     const StreamMemory::Place place{epoch, samples[0] / text().batch_size};
     const int64_t stream = samples[0] % text().batch_size;
-    nn::Memory memory = memory_.before(place, stream, run.compute);
+    nn::Memory memory = memory_.before(place, stream);
     tokens.memory = &memory;
     const LossSums sums = accumulate_gradients(*language_, tokens, run, batch.targets);
     memory_.put(place, stream, std::move(memory));

@@ -68,6 +68,7 @@ void ModelTask::begin_model() {
     }
   }
   take_weights();
+  if (config_.layer_rate_decay < 1) rates_.emplace(parameters_, config_.layer_rate_decay);
   if (TrainedParts::is_wanted(config_)) {
     begun_from_ = checksum_of(parameters_);
     parts_.emplace(config_, parameters_, fresh);
@@ -85,6 +86,10 @@ std::vector<std::vector<int64_t>> ModelTask::parts(int64_t epoch, int64_t batch,
     out.emplace_back(samples.begin() + i * n / count, samples.begin() + (i + 1) * n / count);
   }
   return out;
+}
+
+double ModelTask::rate_factor(const nn::Parameter& parameter) const {
+  return rates_ ? rates_->factor(parameter) : 1;
 }
 
 LossSums ModelTask::accumulate(int64_t epoch, std::span<const int64_t> samples,

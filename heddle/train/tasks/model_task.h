@@ -8,6 +8,7 @@
 
 #include "heddle/data/batches.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/train/layer_rates.h"
 #include "heddle/train/tasks/task.h"
 #include "heddle/train/trained_parts.h"
 
@@ -28,6 +29,8 @@ class ModelTask : public Task {
   int64_t batches(int64_t) override { return shuffled_.value().batches(); }
   std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
   void save_model(const std::string& folder) const override;
+  /// By layer_rate_decay.
+  double rate_factor(const nn::Parameter& parameter) const override;
 
  protected:
   ModelTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
@@ -76,6 +79,7 @@ class ModelTask : public Task {
   nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
   std::unique_ptr<Model> model_;
   std::optional<TrainedParts> parts_;  // where less than the whole model is trained
+  std::optional<LayerRates> rates_;
   std::optional<ShuffledPlan> shuffled_;
   std::string training_key_, validation_key_;
   std::string begun_from_;  // checksum of the weights that are not trained, if there are such

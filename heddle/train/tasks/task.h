@@ -56,6 +56,8 @@ class Task {
   virtual std::vector<Json> samples() = 0;
   /// Writes a model directory.
   virtual void save_model(const std::string& folder) const = 0;
+  /// The run is at its end, and its best model in this folder: what is left to be found out of it.
+  virtual void finish(const std::string&) {}
 };
 
 /// Checks that the files of a run are there, before anything is written, and the model that

@@ -1,23 +1,34 @@
 // Batches of sentence pairs, their loss, its validation and BLEU, translations of held-out
 // sentences.
+#include <optional>
+
+#include "heddle/base/log.h"
+#include "heddle/base/rng.h"
 #include "heddle/data/batches.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/text/subword_sampler.h"
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/model_task.h"
+#include "heddle/train/tasks/search_tuning.h"
 
 namespace heddle::train {
 
 class TranslationTask final : public ModelTask {
  public:
   using Fields = PairFields;
-  static constexpr TaskFacts kFacts = {Head::target_token, "loss,bleu", 20'000};
+  static constexpr TaskFacts kFacts = {
+      .head = Head::target_token, .scores = "loss,bleu", .updates = 20'000, .has_teacher = true};
 
   TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ModelTask(config, paths, run), corpora_(open_corpora(config, paths, run)) {
-    if (wants_bleu()) {
+    const double of_source = own<Fields>().source_sampling,
+                 of_target = own<Fields>().target_sampling;
+    if (of_source > 0) source_sampler_.emplace(corpora_.tokenizer, of_source);
+    if (of_target > 0) target_sampler_.emplace(corpora_.target(), of_target);
+    if (wants_bleu() || own<Fields>().tuned_beam > 0) {
       for (int64_t i = 0; i < corpora_.val.size(); ++i) {
         sources_.push_back(corpora_.val.source(i).ids());
         references_.push_back(held_out_target(i));
@@ -85,12 +96,41 @@ class TranslationTask final : public ModelTask {
     if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
+  void finish(const std::string& best) override {
+    const int64_t beam = own<Fields>().tuned_beam;
+    if (beam == 0) return;
+    const TunedSearch tuned = tune_search(load_translation_model(best), sources_, references_, beam,
+                                          resolve_precision(config_.precision));
+    save_search(best, tuned);
+    log_info(
+        "search: beam {}, length penalty {:.1f}: validation BLEU {:.2f} ± {:.2f} ({:.2f} with 1)",
+        tuned.beam, tuned.length_penalty, tuned.bleu.score, tuned.bleu.half_width, tuned.bleu_at_1);
+  }
+
  private:
-  LossSums accumulate_whole(int64_t, std::span<const int64_t> pairs, const nn::Run& run) override {
-    const int64_t passes = own<Fields>().r_drop > 0 ? 2 : 1;
-    const auto batch = make_translation_batch(corpora_.train, pairs, special_ids(), passes);
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> pairs,
+                            const nn::Run& run) override {
+    const auto batch = make_translation_batch(
+        corpora_.train, pairs, special_ids(),
+        {.passes = own<Fields>().r_drop > 0 ? 2 : 1,
+         .source = resegment(source_sampler_, epoch, hash_name("train/source subwords")),
+         .target = resegment(target_sampler_, epoch, hash_name("train/target subwords"))});
     return accumulate_gradients(*translator_, batch, run, own<Fields>().label_smoothing,
                                 own<Fields>().r_drop);
+  }
+
+  // A pure function of seed, epoch and pair. Sentences that become too long stay as they are.
+  Resegment resegment(const std::optional<SubwordSampler>& sampler, int64_t epoch,
+                      uint64_t site) const {
+    if (!sampler) return {};
+    const auto longest = static_cast<size_t>(own<Fields>().max_tokens);
+    return [this, &sampler, epoch, site, longest](std::vector<int32_t> ids, int64_t pair) {
+      RngStream random(
+          make_key(seed(), static_cast<uint64_t>(epoch), site, static_cast<uint64_t>(pair)));
+      std::vector<int32_t> drawn;
+      sampler->sample(ids, random, drawn);
+      return drawn.size() < longest ? drawn : ids;
+    };
   }
 
   // Of other formats the files of the model that it was begun from are copied as they are.
@@ -135,6 +175,7 @@ class TranslationTask final : public ModelTask {
   }
 
   Corpora corpora_;
+  std::optional<SubwordSampler> source_sampler_, target_sampler_;
   const EncoderDecoder* translator_ = nullptr;
   std::vector<std::vector<int32_t>> sources_;  // held-out ones, where BLEU is wanted
   std::vector<std::string> references_;

@@ -18,10 +18,10 @@ struct RnnLmConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
-    v("embedding_size", embedding_size, "width of the embeddings", at_least(1));
-    v("hidden_size", hidden_size, "width of the states", at_least(1));
-    v("num_layers", num_layers, "recurrent layers", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", between(1, kMostVocabulary));
+    v("embedding_size", embedding_size, "width of the embeddings", between(1, kMostWidth));
+    v("hidden_size", hidden_size, "width of the states", between(1, kMostWidth));
+    v("num_layers", num_layers, "recurrent layers", between(1, kMostLayers));
     v("cell", cell, "how a state follows from the one before", one_of(nn::cell_names()));
     v("dropout", dropout, "between recurrent layers, and before the output", from_below(0, 1));
     v("embedding_dropout", embedding_dropout, "of the embeddings", from_below(0, 1));
@@ -83,6 +83,7 @@ class RnnLm final : public LanguageModel, public WithMemory {
 
   /// The state behind the last token of each sequence.
   int64_t memory_length() const override { return 1; }
+  int64_t memory_width() const override { return c_.state_width(); }
   int64_t cache_width() const override { return c_.state_width(); }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {

@@ -25,15 +25,17 @@ struct RnnSeq2SeqConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's", at_least(1));
+    v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's",
+      between(1, kMostVocabulary));
     v("decoder_vocab_size", decoder_vocab_size,
-      "tokens of the target's own vocabulary; 0: one vocabulary for both", at_least(0));
-    v("embedding_size", embedding_size, "width of the embeddings", at_least(1));
-    v("hidden_size", hidden_size, "width of the decoder's states", at_least(1));
+      "tokens of the target's own vocabulary; 0: one vocabulary for both",
+      between(0, kMostVocabulary));
+    v("embedding_size", embedding_size, "width of the embeddings", between(1, kMostWidth));
+    v("hidden_size", hidden_size, "width of the decoder's states", between(1, kMostWidth));
     v("encoder_hidden_size", encoder_hidden_size,
-      "width of the encoder's states, of each way; 0: hidden_size", at_least(0));
-    v("encoder_layers", encoder_layers, "recurrent layers of the encoder", at_least(1));
-    v("decoder_layers", decoder_layers, "recurrent layers of the decoder", at_least(1));
+      "width of the encoder's states, of each way; 0: hidden_size", between(0, kMostWidth));
+    v("encoder_layers", encoder_layers, "recurrent layers of the encoder", between(1, kMostLayers));
+    v("decoder_layers", decoder_layers, "recurrent layers of the decoder", between(1, kMostLayers));
     v("cell", cell, "how a state follows from the one before", one_of(nn::cell_names()));
     v("bidirectional", bidirectional, "the encoder reads both ways");
     v("attention_scoring", attention_scoring,
@@ -43,7 +45,7 @@ struct RnnSeq2SeqConfig {
     v("attention_size", attention_size,
       "width that states are projected to before they are compared; 0: hidden_size, and products "
       "compare the states themselves",
-      at_least(0));
+      between(0, kMostWidth));
     v("dropout", dropout, "between recurrent layers, and before the output", from_below(0, 1));
     v("embedding_dropout", embedding_dropout, "of the embeddings", from_below(0, 1));
     v("share_encoder_decoder_embeddings", share_encoder_decoder_embeddings,
@@ -196,8 +198,10 @@ class RnnSeq2Seq final : public EncoderDecoder {
 
   Tensor step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
               const nn::CachedKeys& sources, const Run& run) const override {
-    const Tensor summary = summary_of(decoder_.memory_of(layers[0].rows()),
-                                      first_and_last_of_sequences(*tokens.segments, sources));
+    const auto summary = [&] {
+      return summary_of(decoder_.memory_of(layers[0].rows()),
+                        first_and_last_of_sequences(*tokens.segments, sources));
+    };
     return decoder_(target_(tokens, run), tokens,
                     nn::AttentiveDecoder::CachedSource{&layers[0], &sources}, summary, run);
   }

@@ -6,6 +6,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
@@ -16,6 +17,7 @@
 #include "heddle/ops/recurrent/attentive_recurrence.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/training/tokenizer_trainer.h"
+#include "heddle/train/batches/caption_batch.h"
 #include "heddle/train/metrics/caption_scores.h"
 #include "heddle/train/tasks/images/pixel_task.h"
 
@@ -70,7 +72,8 @@ struct CaptionFields : TaskFields {
       from_below(0, 1));
     v("attention_regularisation", attention_regularisation,
       "times the mean over the cells of (1 - the weights that a caption's words give a cell)^2: "
-      "each is to be looked at",
+      "each is to be looked at; of heads the mean counts, of layers the last (of more than four "
+      "the last but one)",
       at_least(0));
     v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is made of the captions");
     v("tokenizer_type", tokenizer_type,
@@ -150,26 +153,35 @@ Tokenizer open_tokenizer(const TrainConfig& config, const RunPaths& paths, const
   return Tokenizer::load(path);
 }
 
-// Captions of the images of a batch, end to end.
-struct CaptionBatch {
-  std::vector<int32_t> target_in, target_out;
-  std::vector<int64_t> lengths;
-  std::vector<int32_t> images;  // of each caption: its image in the batch
-  RowIds rows = {};
+// What the model is given of a batch.
+struct CaptionPass {
+  const CaptionBatch& captions;
+  nn::ImageRows images;
+  Segments targets, sources;
+  nn::TokenRows tokens;
+  // Rows of the images' memories, one for each caption; empty: each image has one.
+  std::vector<int32_t> cells;
 
-  // sample: of its randomness
-  void add(int64_t image, std::span<const int32_t> ids, const EncoderDecoderFacts& facts,
-           uint32_t sample) {
-    target_in.push_back(static_cast<int32_t>(facts.decoder_start_token_id));
-    target_in.insert(target_in.end(), ids.begin(), ids.end());
-    target_out.insert(target_out.end(), ids.begin(), ids.end());
-    target_out.push_back(static_cast<int32_t>(facts.eos_token_id));
-    lengths.push_back(std::ssize(ids) + 1);
-    images.push_back(static_cast<int32_t>(image));
-    for (uint32_t position = 0; position <= ids.size(); ++position) {
-      rows.sample.push_back(sample), rows.position.push_back(position);
+  CaptionPass(const Captioner& model, const ImageBatch& batch, const CaptionBatch& of)
+      : captions(of), images(batch.rows()), targets(Segments::from_lengths(of.lengths)) {
+    const Segments memories = model.memory_segments(images);
+    std::vector<int64_t> lengths;
+    for (const int32_t image : of.images) {
+      lengths.push_back(memories.length(image));
+      for (int64_t r = memories.begin(image); r < memories.end(image); ++r) {
+        cells.push_back(static_cast<int32_t>(r));
+      }
     }
+    // The captions of an image stand together.
+    const bool has_one_each = std::ssize(of.images) == batch.size() &&
+                              std::ranges::adjacent_find(of.images) == of.images.end();
+    if (has_one_each) cells.clear();
+    sources = Segments::from_lengths(lengths);
+    tokens = {
+        .ids = of.target_in, .segments = &targets, .rows = std::make_shared<const RowIds>(of.rows)};
   }
+  CaptionPass(const CaptionPass&) = delete;
+  CaptionPass& operator=(const CaptionPass&) = delete;
 };
 
 }  // namespace
@@ -200,6 +212,7 @@ class CaptionTask final : public PixelTask {
     begin_image_model();
     encode_all(images_.train, train_ids_);
     encode_all(images_.val, val_ids_);
+    numbers_.emplace(train_ids_);
     find_judged();
     const std::string as = preparation_key() + " " + tokenizer_.fingerprint();
     set_keys(images_.train.key() + as, images_.val.key() + as);
@@ -216,7 +229,7 @@ class CaptionTask final : public PixelTask {
       const auto& all = train_ids_[static_cast<size_t>(samples[i])];
       for (const size_t c : drawn(epoch, samples[i])) {
         captions.add(static_cast<int64_t>(i), all[c], captioner().facts(),
-                     row_sample(samples[i], c));
+                     numbers_->of(samples[i], c));
       }
     }
     return loss_of(images_.train, samples, captions, run, true);
@@ -321,7 +334,7 @@ class CaptionTask final : public PixelTask {
     }
     set_size(first);
   }
-  void encode_all(const CaptionSet& set, std::vector<std::vector<std::vector<int32_t>>>& ids) {
+  void encode_all(const CaptionSet& set, CaptionIds& ids) {
     ids.resize(static_cast<size_t>(set.size()));
     parallel_for(set.size(), [&](int64_t i) {
       for (const std::string& caption : set.captions(i)) {
@@ -330,18 +343,28 @@ class CaptionTask final : public PixelTask {
     });
   }
   void find_judged() {
+    SceneReader reader;
     for (const int64_t i : spread(images_.val.size(), fields().judged_images)) {
-      if (images_.val.scene(i).empty()) continue;
-      const std::string where = fmt::format("{}: the scene", images_.val.path(i));
+      std::optional<CaptionScene> scene = reader.read(images_.val.scene(i));
+      if (!scene) continue;
       judged_.push_back(i);
-      exam_.scenes.push_back(caption_scene_of(Json::parse(images_.val.scene(i), where), where));
+      exam_.scenes.push_back(*std::move(scene));
       const auto captions = images_.val.captions(i);
       exam_.references.emplace_back(captions.begin(), captions.end());
     }
-    const bool wants_truth = config_.select == "true" || config_.early_stop == "true";
-    check(!wants_truth || !judged_.empty(), ErrorKind::usage,
-          "train: no held-out image says what it shows (\"objects\"), so captions cannot be judged "
-          "by truth; `select` loss");
+    reader.warn("train");
+    const bool is_selected = config_.select == "true";
+    if ((!is_selected && config_.early_stop != "true") || !judged_.empty()) return;
+    const std::string wanting = field_name(is_selected ? "select" : "early_stop");
+    check(fields().judged_images > 0, ErrorKind::usage,
+          "train: `judged_images` is 0, so no caption is judged by truth, which {0} true goes by; "
+          "give more of them, or {0} loss",
+          wanting);
+    fail(ErrorKind::usage,
+         "train: none of {} that `judged_images` takes says what it shows (\"objects\"), so "
+         "captions "
+         "cannot be judged by truth; {} loss",
+         counted(std::min(fields().judged_images, images_.val.size()), "held-out image"), wanting);
   }
 
   // Numbers of the captions that count of an image in an epoch.
@@ -356,9 +379,6 @@ class CaptionTask final : public PixelTask {
     for (size_t k = 0; k < wanted; ++k) std::swap(numbers[k], numbers[k + random.below(all - k)]);
     numbers.resize(wanted);
     return numbers;
-  }
-  static uint32_t row_sample(int64_t image, size_t caption) {
-    return static_cast<uint32_t>(image) * 64u + static_cast<uint32_t>(caption);
   }
 
   Image fitted(const CaptionSet& set, int64_t i) const {
@@ -389,11 +409,12 @@ class CaptionTask final : public PixelTask {
     for (const Image& image : images) sizes.push_back(image.size());
     ImageBatch batch(std::move(sizes), {samples.begin(), samples.end()});
     parallel_for(n, [&](int64_t i) { batch.lay(i, images[static_cast<size_t>(i)], processor_); });
+    const CaptionPass pass(captioner(), batch, captions);  // until the backward pass has ended
     CrossEntropy ce;
     double penalty = 0;
     {
       const ProfilePhase phase("forward");
-      ce = forward(batch, captions, run, has_gradients, penalty);
+      ce = forward(pass, run, has_gradients, penalty);
     }
     if (has_gradients) {
       const ProfilePhase phase("backward");
@@ -402,34 +423,21 @@ class CaptionTask final : public PixelTask {
     return {ce.total + penalty, ce.nll, ce.predicted, n};
   }
 
-  CrossEntropy forward(const ImageBatch& batch, const CaptionBatch& captions, const nn::Run& run,
-                       bool has_gradients, double& penalty) const {
-    const nn::ImageRows rows = batch.rows();
-    const Segments cells = captioner().memory_segments(rows);
-    const Segments targets = Segments::from_lengths(captions.lengths);
-    const nn::TokenRows tokens{.ids = captions.target_in,
-                               .segments = &targets,
-                               .rows = std::make_shared<const RowIds>(captions.rows)};
-    // A memory for each caption: those of one image are the same.
-    std::vector<int32_t> chosen;
-    std::vector<int64_t> lengths;
-    for (const int32_t image : captions.images) {
-      lengths.push_back(cells.length(image));
-      for (int64_t r = cells.begin(image); r < cells.end(image); ++r) {
-        chosen.push_back(static_cast<int32_t>(r));
-      }
+  CrossEntropy forward(const CaptionPass& pass, const nn::Run& run, bool has_gradients,
+                       double& penalty) const {
+    Tensor memory = captioner().encode(pass.images, run);
+    if (!pass.cells.empty()) {  // gradients of gathered rows are f32
+      memory = cast(gather_rows(cast(memory, DType::f32), pass.cells), memory.dtype());
     }
-    const Segments sources = Segments::from_lengths(lengths);
-    Tensor memory = captioner().encode(rows, run);
-    if (std::ssize(captions.images) != batch.size()) {  // gradients of gathered rows are f32
-      memory = cast(gather_rows(cast(memory, DType::f32), chosen), memory.dtype());
-    }
-    const Captioner::Attended y = captioner().decode_attending(tokens, memory, sources, run);
-    const bool is_smoothed = has_gradients;
+    const Segments &targets = pass.targets, &sources = pass.sources;
+    const bool is_regularised = has_gradients && fields().attention_regularisation > 0;
+    const Captioner::Attended y =
+        is_regularised ? captioner().decode_attending(pass.tokens, memory, sources, run)
+                       : Captioner::Attended{captioner().decode(pass.tokens, memory, sources, run)};
     CrossEntropy ce = captioner().output().loss(
-        y.h, captions.target_out,
-        {.smoothing = is_smoothed ? static_cast<float>(fields().label_smoothing) : 0}, run);
-    if (!has_gradients || !y.weights.defined() || fields().attention_regularisation == 0) return ce;
+        y.h, pass.captions.target_out,
+        {.smoothing = has_gradients ? static_cast<float>(fields().label_smoothing) : 0}, run);
+    if (!is_regularised || !y.weights.defined()) return ce;
     // The loss is a sum over tokens, this a mean over captions of sums over cells.
     const double each = fields().attention_regularisation * static_cast<double>(ce.predicted) *
                         static_cast<double>(sources.count()) / static_cast<double>(sources.rows());
@@ -442,8 +450,9 @@ class CaptionTask final : public PixelTask {
   CaptionSplit images_;
   std::optional<ImageReader> backbone_;  // until its weights are taken
   Tokenizer tokenizer_;
-  std::vector<std::vector<std::vector<int32_t>>> train_ids_, val_ids_;  // of each image's captions
-  std::vector<int64_t> judged_;  // held-out images whose scenes are known
+  CaptionIds train_ids_, val_ids_;
+  std::optional<CaptionNumbers> numbers_;  // of train_ids_
+  std::vector<int64_t> judged_;            // held-out images whose scenes are known
   CaptionExam exam_;
 };
 

@@ -242,7 +242,7 @@ class DetectionTask final : public PixelTask {
 
   double rate_factor(const nn::Parameter& parameter) const override {
     const bool is_backbone = parameter.name().find("backbone.") != std::string::npos;
-    return is_backbone ? fields().backbone_factor : 1;
+    return PixelTask::rate_factor(parameter) * (is_backbone ? fields().backbone_factor : 1);
   }
 
  private:

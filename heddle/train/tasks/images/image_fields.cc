@@ -88,17 +88,11 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
         teacher_feature_weight);
   const TaskConfig untold(config.task);
   const auto& defaults = untold.as<ImageFields>();
-  for (const auto& [key, is_told] :
-       {std::pair{"teaching", teaching != defaults.teaching},
-        std::pair{"teacher_weight", teacher_weight != defaults.teacher_weight},
-        std::pair{"teacher_temperature", teacher_temperature != defaults.teacher_temperature},
-        std::pair{"teacher_views", teacher_views != defaults.teacher_views}}) {
-    check(!is_told || !paths.teacher.empty(), ErrorKind::usage,
-          "train: {} says how to follow a teacher, and nobody teaches; give `teacher`",
-          field_name(key));
-  }
-  check(paths.teacher.empty() || path_exists(paths.teacher), ErrorKind::data,
-        "{}: there is no such folder; a teacher is a model, or a training run", paths.teacher);
+  check_teacher(paths,
+                {{"teaching", teaching != defaults.teaching},
+                 {"teacher_weight", teacher_weight != defaults.teacher_weight},
+                 {"teacher_temperature", teacher_temperature != defaults.teacher_temperature},
+                 {"teacher_views", teacher_views != defaults.teacher_views}});
   const bool has_others = !paths.unlabelled.empty() || (label_share < 1 && !paths.teacher.empty());
   check(labelled_in_batch == 0 || has_others, ErrorKind::usage,
         "train: `labelled_in_batch` {}, but all images have labels; give `unlabelled` or "

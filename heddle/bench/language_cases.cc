@@ -1,0 +1,174 @@
+// The cases of language models and encoders: training steps and generation of GPT-2, BERT's
+// encoding; sizes as in bench/peers.
+#include <memory>
+
+#include "heddle/autograd/tape.h"
+#include "heddle/bench/case.h"
+#include "heddle/bench/model_work.h"
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/models/registry.h"
+#include "heddle/train/tasks/losses.h"
+
+namespace heddle::bench {
+namespace {
+
+/// A size of GPT-2 and the batch that it is trained with; dropouts are Hugging Face's, 0.1.
+struct LanguageSize {
+  const char* name;
+  int64_t layers, heads, width, positions, vocab;
+  int64_t sequences, length;  // of a batch
+};
+
+constexpr LanguageSize kCharGpt = {"gpt2 d128 L4", 4, 4, 128, 64, 65, 12, 64};
+constexpr LanguageSize kBabyGpt = {"gpt2 d384 L6", 6, 6, 384, 256, 65, 16, 256};
+constexpr LanguageSize kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
+
+constexpr int64_t kPrompt = 32, kNewTokens = 64;
+constexpr int64_t kLongPrompt = 512;
+constexpr int64_t kBertBatch = 8, kBertLength = 128;
+
+std::unique_ptr<ModelConfig> config_of(const LanguageSize& s) {
+  return read_model_config(Json::object({{"model_type", "gpt2"},
+                                         {"n_layer", s.layers},
+                                         {"n_head", s.heads},
+                                         {"n_embd", s.width},
+                                         {"n_positions", s.positions},
+                                         {"vocab_size", s.vocab}}),
+                           "bench");
+}
+
+// Forward, backward, AdamW as PyTorch has it; no clipping.
+BenchWorkload make_training(const LanguageSize& s, const BenchOptions& o) {
+  struct Batch {
+    std::vector<int32_t> ids;
+    Segments segments;
+    std::shared_ptr<const RowIds> rows;
+  };
+  const int64_t sequences = o.batch > 0 ? o.batch : s.sequences, rows = sequences * s.length;
+  const train::OptimizerOptions adam_w{
+      .decoupled_decay = true, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01};
+  const auto t = std::make_shared<Training>(*config_of(s), adam_w, o.precision.compute);
+  RngStream random = random_numbers();
+  const auto batch = std::make_shared<Batch>(
+      Batch{random_tokens(random, rows, s.vocab), Segments::uniform(sequences, s.length), {}});
+  RowIds ids;
+  name_rows(batch->segments, ids.sample, ids.position);
+  batch->rows = std::make_shared<const RowIds>(std::move(ids));
+  const auto update = [t, batch] {
+    ++t->run.dropout.update;
+    const train::LossSums sums = train::accumulate_gradients(
+        *t->model->as<LanguageModel>(),
+        {.ids = batch->ids, .segments = &batch->segments, .rows = batch->rows}, t->run);
+    t->optimizer.step(1e-4, 1.0 / static_cast<double>(sums.predicted));
+  };
+  Products products(o.precision, true);
+  products.blocks(rows, s.width, 4 * s.width, s.layers);
+  products.logits(rows, s.width, s.vocab);
+  return {.step = update,
+          .units = static_cast<double>(rows),
+          .batch = sequences,
+          .parameters = t->parameters.elements(),
+          .model = s.name,
+          .products = std::move(products)};
+}
+
+BenchCase training_case(const std::string& name, const LanguageSize& s) {
+  return {.name = name,
+          .unit = "tokens/s",
+          .about = fmt::format("an update of a language model, {}: {} x {} tokens", s.name,
+                               s.sequences, s.length),
+          .dtypes = {"f32", "bf16"},
+          .make = [&s](const BenchOptions& o) { return make_training(s, o); }};
+}
+
+// What follows prompts of so many tokens; one token: the prompt alone.
+BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new_tokens) {
+  struct Generating {
+    nn::Parameters parameters{1};
+    std::unique_ptr<Model> model = config_of(kGpt2)->make(nn::Scope(parameters));
+    std::vector<std::vector<int32_t>> prompts;
+    GenerateOptions options;
+  };
+  const int64_t batch = o.batch > 0 ? o.batch : 1;
+  const auto g = std::make_shared<Generating>();
+  RngStream random = random_numbers();
+  const std::vector<int32_t> tokens = random_tokens(random, batch * prompt, kGpt2.vocab);
+  for (int64_t i = 0; i < batch; ++i) {
+    g->prompts.emplace_back(tokens.begin() + i * prompt, tokens.begin() + (i + 1) * prompt);
+  }
+  g->options = {.search = {.max_new_tokens = new_tokens}, .precision = o.precision};
+  Products products(o.precision, false);
+  const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = new_tokens - 1;
+  products.blocks(batch * prompt, width, 4 * width, layers);
+  products.blocks(batch, width, 4 * width, layers * steps);
+  products.logits(batch, width, kGpt2.vocab, new_tokens);
+  const int64_t element = o.precision.weight_bytes();
+  // The prompt and each step read every weight but the positions.
+  const int64_t read = new_tokens * (layers * 12 * width * width + kGpt2.vocab * width);
+  return {.step = [g] { generate_ids(*g->model->as<LanguageModel>(), g->prompts, g->options); },
+          .units = static_cast<double>(batch * (new_tokens > 1 ? new_tokens : prompt)),
+          .batch = batch,
+          .parameters = g->parameters.elements(),
+          .model = kGpt2.name,
+          .products = std::move(products),
+          .bytes_read = batch == 1 && new_tokens > 1 ? element * read : 0,
+          .model_bytes = element * g->parameters.elements()};
+}
+
+BenchWorkload make_encoding(const BenchOptions& o) {
+  struct Encoding {
+    nn::Parameters parameters{1};
+    std::unique_ptr<Model> model = preset_config("bert-base")->make(nn::Scope(parameters));
+    std::vector<int32_t> ids;
+    Segments segments;
+    nn::Run run;
+  };
+  const int64_t batch = o.batch > 0 ? o.batch : kBertBatch, rows = batch * kBertLength;
+  const auto e = std::make_shared<Encoding>();
+  const int64_t width = e->model->width();
+  RngStream random = random_numbers();
+  e->ids = random_tokens(random, rows, e->model->need<TokenModel>("bench").vocab_size());
+  e->segments = Segments::uniform(batch, kBertLength);
+  e->run.use(o.precision);
+  Products products(o.precision, false);
+  products.blocks(rows, width, 4 * width, e->model->layers());
+  products.linear(batch, width, width);  // the pooler
+  return {.step =
+              [e] {
+                const NoGrad off;
+                e->model->forward(nn::TokenRows{.ids = e->ids, .segments = &e->segments}, e->run);
+              },
+          .units = static_cast<double>(batch),
+          .batch = batch,
+          .parameters = e->parameters.elements(),
+          .model = "bert base",
+          .products = std::move(products),
+          .model_bytes = o.precision.weight_bytes() * e->parameters.elements()};
+}
+
+}  // namespace
+
+std::vector<BenchCase> language_cases() {
+  return {training_case("train-chargpt", kCharGpt),
+          training_case("train-babygpt", kBabyGpt),
+          training_case("train-gpt2", kGpt2),
+          {.name = "generate-gpt2",
+           .unit = "new tokens/s",
+           .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
+                                kPrompt, kGpt2.name),
+           .dtypes = {"f32", "bf16", "int8"},
+           .make = [](const BenchOptions& o) { return make_generation(o, kPrompt, kNewTokens); }},
+          {.name = "prompt-gpt2",
+           .unit = "tokens/s",
+           .about = fmt::format("a prompt of {} tokens and the token after it, {}", kLongPrompt,
+                                kGpt2.name),
+           .dtypes = {"f32", "bf16", "int8"},
+           .make = [](const BenchOptions& o) { return make_generation(o, kLongPrompt, 1); }},
+          {.name = "encode-bert",
+           .unit = "sequences/s",
+           .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),
+           .dtypes = {"f32", "bf16", "int8"},
+           .make = make_encoding}};
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,69 @@
+// Alignments of both directions made one.
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "heddle/base/error.h"
+#include "heddle/train/alignment/statistical_aligner.h"
+
+namespace heddle::train {
+namespace {
+
+// Links found so far, and the words that have one.
+struct Links {
+  std::set<AlignmentLink> all = {};
+  std::set<int32_t> sources = {}, targets = {};
+
+  void add(const AlignmentLink& link) {
+    all.insert(link);
+    sources.insert(link.source);
+    targets.insert(link.target);
+  }
+  bool has_source(const AlignmentLink& link) const { return sources.contains(link.source); }
+  bool has_target(const AlignmentLink& link) const { return targets.contains(link.target); }
+};
+
+// Neighbours of links that are in the union, where one of both words lacks a link, until there is
+// none.
+void grow(Links& links, const Alignment& both) {
+  for (bool has_grown = true; has_grown;) {
+    has_grown = false;
+    const Alignment now(links.all.begin(), links.all.end());
+    for (const AlignmentLink& link : now) {
+      for (int32_t down = -1; down <= 1; ++down) {
+        for (int32_t right = -1; right <= 1; ++right) {
+          const AlignmentLink next{link.source + down, link.target + right};
+          if (!std::ranges::binary_search(both, next) || links.all.contains(next)) continue;
+          if (links.has_source(next) && links.has_target(next)) continue;
+          links.add(next);
+          has_grown = true;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Alignment symmetrize(const Alignment& forward, const Alignment& backward, const std::string& how) {
+  Alignment shared, both;
+  std::ranges::set_intersection(forward, backward, std::back_inserter(shared));
+  std::ranges::set_union(forward, backward, std::back_inserter(both));
+  if (how == "intersection") return shared;
+  if (how == "union") return both;
+  check(how == "grow-diag-final-and", ErrorKind::usage,
+        "alignments of both directions: unknown way '{}'; there are intersection, union and "
+        "grow-diag-final-and",
+        how);
+  Links links;
+  for (const AlignmentLink& link : shared) links.add(link);
+  grow(links, both);
+  for (const Alignment* direction : {&forward, &backward}) {
+    for (const AlignmentLink& link : *direction) {
+      if (!links.has_source(link) && !links.has_target(link)) links.add(link);
+    }
+  }
+  return {links.all.begin(), links.all.end()};
+}
+
+}  // namespace heddle::train

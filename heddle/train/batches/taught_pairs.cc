@@ -1,0 +1,114 @@
+// A teacher translates the training text, once.
+#include "heddle/train/batches/taught_pairs.h"
+
+#include <algorithm>
+#include <fstream>
+#include <span>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/loading/loaded_model.h"
+
+namespace heddle::train {
+namespace {
+
+struct PairTexts {
+  std::vector<std::string> source, target;
+};
+
+PairTexts read_all(const ParallelFiles& files) {
+  PairTexts pairs;
+  ParallelReader reader(files);
+  std::string source, target;
+  while (reader.next(source, target)) {
+    if (is_blank(source) || is_blank(target)) continue;
+    pairs.source.push_back(source);
+    pairs.target.push_back(target);
+  }
+  return pairs;
+}
+
+std::string text_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string key_of(const LoadedModel& teacher, const PairTexts& texts, const TaughtOptions& o) {
+  std::string key = fmt::format("{} {} {}", o.beam, o.keeps, precision_name(o.precision)) +
+                    checksum(text_of(texts.source)) + checksum(text_of(texts.target));
+  for (const auto& p : teacher.parameters.all()) {
+    key += checksum(
+        std::as_bytes(std::span(p->value().data<float>(), static_cast<size_t>(p->elements()))));
+  }
+  return checksum(key);
+}
+
+// The whole lines of a file that a stop may have cut short.
+std::vector<std::string> whole_lines(const std::string& path) {
+  std::vector<std::string> lines;
+  if (!path_exists(path)) return lines;
+  const std::string text = read_file(path);
+  for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+// The teacher's translations, each block of which is kept as soon as it is there.
+std::vector<std::string> translated(const LoadedModel& teacher, const PairTexts& texts,
+                                    const std::string& path, const TaughtOptions& o) {
+  constexpr size_t kBlock = 1024;
+  std::vector<std::string> targets = whole_lines(path);
+  const size_t count = texts.source.size();
+  check(targets.size() <= count, ErrorKind::data,
+        "{}: it has more lines than there are sources; remove it", path);
+  write_file_atomic(path, text_of(targets));
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  TranslateOptions options = default_options(teacher);
+  options.search.beam = o.beam;
+  options.precision = o.precision;
+  options.truncate = true;
+  int64_t cut = 0;
+  Progress progress("teacher", static_cast<double>(targets.size()) / static_cast<double>(count));
+  while (targets.size() < count) {
+    const size_t begin = targets.size(), end = std::min(begin + kBlock, count);
+    for (Translation& t :
+         translate_lines(teacher, std::span(texts.source).subspan(begin, end - begin), options,
+                         static_cast<int64_t>(begin) + 1, &cut)) {
+      file << t.text << '\n';
+      targets.push_back(std::move(t.text));
+    }
+    file.flush();
+    check(file.good(), ErrorKind::system, "{}: cannot be written; is the disk full?", path);
+    progress.update(static_cast<double>(end) / static_cast<double>(count),
+                    fmt::format("{} of {} sentences", format_count(static_cast<int64_t>(end)),
+                                format_count(static_cast<int64_t>(count))));
+  }
+  if (cut > 0) {
+    log_warning("{} cut to what the teacher reads", counted(cut, "source"));
+  }
+  return targets;
+}
+
+}  // namespace
+
+ParallelFiles taught_pairs(const ParallelFiles& pairs, const std::string& folder,
+                           const TaughtOptions& o) {
+  const LoadedModel teacher = load_translation_model(o.teacher);
+  const PairTexts texts = read_all(pairs);
+  const std::string stem = join_path(folder, "taught-" + key_of(teacher, texts, o));
+  const ParallelFiles to = {stem + ".source", stem + ".target"};
+  if (path_exists(to.source) && path_exists(to.target)) return to;
+  const std::string part = stem + ".part";
+  const std::vector<std::string> targets = translated(teacher, texts, part, o);
+  write_file_atomic(to.source, text_of(texts.source) + (o.keeps ? text_of(texts.source) : ""));
+  write_file_atomic(to.target, text_of(targets) + (o.keeps ? text_of(texts.target) : ""));
+  remove_path(part);
+  log_info("the teacher translated {}", counted(std::ssize(targets), "sentence"));
+  return to;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,99 @@
+// Hypotheses of one search, chosen anew by each length penalty.
+#include "heddle/train/tasks/search_tuning.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/decoding/translate.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int kSteps = 20;  // of length penalties
+double penalty_at(int step) { return 0.1 * step; }
+
+// The best of each sentence.
+std::vector<std::string> best_texts(const std::vector<std::vector<EndedText>>& sentences,
+                                    double alpha, LengthPenalty kind) {
+  std::vector<std::string> texts;
+  for (const auto& all : sentences) {
+    const auto score = [&](const EndedText& h) {
+      return h.log_p / length_penalty(h.length, alpha, kind);
+    };
+    texts.push_back(std::ranges::max_element(all, {}, score)->text);
+  }
+  return texts;
+}
+
+}  // namespace
+
+TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sentences,
+                                  const std::vector<std::string>& references, LengthPenalty kind) {
+  check(!sentences.empty(), ErrorKind::data, "search: there is no sentence to tune it on");
+  std::vector<double> bleu;
+  for (int step = 0; step <= kSteps; ++step) {
+    bleu.push_back(corpus_bleu(best_texts(sentences, penalty_at(step), kind), references).score);
+  }
+  const auto smooth = [&](int step) {
+    const int first = std::max(0, step - 1), last = std::min(kSteps, step + 1);
+    double sum = 0;
+    for (int i = first; i <= last; ++i) sum += bleu[static_cast<size_t>(i)];
+    return sum / (last - first + 1);
+  };
+  int chosen = 10;  // 1, unless another is better
+  for (int step = 0; step <= kSteps; ++step) {
+    if (smooth(step) > smooth(chosen)) chosen = step;
+  }
+  const double alpha = penalty_at(chosen);
+  return {.length_penalty = alpha,
+          .bleu = resampled_bleu(best_texts(sentences, alpha, kind), references),
+          .bleu_at_1 = bleu[10]};
+}
+
+TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
+                        const std::vector<std::string>& references, int64_t beam,
+                        Precision precision) {
+  const LengthPenalty kind =
+      model.model->config().is_own_format() ? LengthPenalty::wu : LengthPenalty::power;
+  TranslateOptions options = default_options(model);
+  options.search.beam = options.search.n_best = beam;
+  options.search.length_penalty = 1;
+  options.precision = precision;
+  std::vector<std::vector<EndedText>> sentences;
+  for (const Translation& best : translate_ids(model.translator(), sources, options)) {
+    std::vector<EndedText>& all = sentences.emplace_back();
+    const auto add = [&](const Translation& t) {
+      const int64_t length = std::ssize(t.ids) + 1;
+      all.push_back(
+          {model.target().decode(t.ids), t.score * length_penalty(length, 1, kind), length});
+    };
+    add(best);
+    std::ranges::for_each(best.others, add);
+  }
+  TunedSearch tuned = choose_length_penalty(sentences, references, kind);
+  tuned.beam = beam;
+  return tuned;
+}
+
+void save_search(const std::string& folder, const TunedSearch& search) {
+  const std::string path = join_path(folder, kGenerationName);
+  Json json = Json::object();
+  if (path_exists(path)) {
+    json = Json::load(path);
+  } else if (const std::string general = join_path(folder, "config.json"); path_exists(general)) {
+    // Beside a file of its own nothing else counts.
+    SearchConfig known;
+    const Json config = Json::load(general);
+    const std::vector<std::string> others = read_search(known, config, general);
+    for (const auto& [key, value] : config.as_object()) {
+      if (std::ranges::find(others, key) == others.end()) json[key] = value;
+    }
+  }
+  json["num_beams"] = search.beam;
+  json["length_penalty"] = search.length_penalty;
+  write_file_atomic(path, json.dump(2) + "\n");
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,43 @@
+// How a translator is best searched, found out on held-out sentences.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/search/beam.h"
+#include "heddle/train/metrics/significance.h"
+
+namespace heddle::train {
+
+/// What a beam ended with.
+struct EndedText {
+  std::string text;
+  double log_p = 0;
+  int64_t length = 0;  ///< tokens, the end counted
+};
+
+struct TunedSearch {
+  int64_t beam = 1;
+  double length_penalty = 1;
+  ResampledScore bleu = {};  ///< with it
+  double bleu_at_1 = 0;      ///< with a length penalty of 1
+};
+
+/// Chooses the length penalty (0 to 2, in steps of 0.1) by which the best text of each sentence
+/// gives the highest BLEU, in the mean over neighbouring steps, so that no single sentence decides.
+/// sentences: one or more texts of each    Errors: data if there is no sentence.
+TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sentences,
+                                  const std::vector<std::string>& references, LengthPenalty kind);
+
+/// The same of what one search with such a beam ends with. The same for any number of threads.
+/// sources: ids
+TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
+                        const std::vector<std::string>& references, int64_t beam,
+                        Precision precision);
+
+/// Puts it into generation_config.json of a folder; where there is none, with what config.json says
+/// of the search.
+void save_search(const std::string& folder, const TunedSearch& search);
+
+}  // namespace heddle::train

@@ -1,0 +1,180 @@
+// Captions as they are judged: words against boxes, what is asked for by kind, numbers for masks.
+#include "heddle/train/metrics/caption_scores.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "corpora/captions/captioned_scenes.h"
+#include "heddle/models/registry.h"
+#include "heddle/text/training/tokenizer_trainer.h"
+#include "heddle/train/batches/caption_batch.h"
+#include "tests/base/temporary.h"
+
+namespace heddle::train {
+namespace {
+
+TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
+  CaptionScene scene{.size = {64, 64}};
+  scene.objects.push_back({.sort = {"red", "circle"}, .box = {0, 0, 16, 16}});
+  scene.objects.push_back({.sort = {"blue", "square"}, .box = {40, 44, 56, 64}});
+  // A grid of 4 x 4: cell 0 is the circle; cell 14 (32 to 48, 48 to 64) has half of the square's.
+  const auto at = [](size_t cell) {
+    std::vector<float> weights(16, 0.2f / 15);
+    weights[cell] = 0.8f;
+    return weights;
+  };
+  const std::vector<std::string> texts = {"a",     "red", "circle", "is",
+                                          "above", "a",   "blue",   "square"};
+  std::vector<SeenWord> words;
+  for (const std::string& text : texts) words.push_back({text, at(text == "square" ? 5 : 0)});
+  const JudgedCaption judged =
+      judge_seen_caption("a red circle is above a blue square", scene, words, {4, 4});
+  EXPECT_TRUE(judged.is_grammatical && judged.is_true);
+  EXPECT_EQ(judged.pointing.words, 4);  // red, circle, blue, square
+  EXPECT_EQ(judged.pointing.peaks_inside, 2);
+  // The circle is cell 0; the square covers 8 x 4 + 8 x 16 pixels of cells 10, 14 and 8 x 4 + 8 x
+  // 16 of 11, 15: of 256 each 1/8, 1/2.
+  const double even = 0.2 / 15, square = (0.125 + 0.5) * 2;
+  EXPECT_NEAR(judged.pointing.mass, 2 * 0.8 + 2 * square * even, 1e-6);
+  EXPECT_NEAR(judged.pointing.area, 2 * (256.0 + 320.0) / 4096, 1e-9);
+
+  EXPECT_FALSE(
+      judge_seen_caption("a red circle is below a blue square", scene, words, {4, 4}).is_true);
+  const JudgedCaption broken = judge_seen_caption("a red circle is a", scene, {}, {4, 4});
+  EXPECT_FALSE(broken.is_grammatical || broken.is_true);
+  EXPECT_EQ(broken.pointing.words, 0);
+}
+
+// A model that writes one token whenever it may.
+struct Insisting {
+  Tokenizer tokenizer;
+  int32_t wanted;
+  nn::Parameters parameters{5};
+  std::unique_ptr<Model> made;
+
+  Insisting(Tokenizer t, int32_t token) : tokenizer(std::move(t)), wanted(token) {
+    Json config = Json::parse(R"({"model_type": "captioner", "embedding_size": 8, "hidden_size": 8,
+        "memory_size": 8, "backbone_config": {"model_type": "resnet", "stem": "cifar",
+        "downsample": "pool", "layer_type": "plain", "norm": "group", "norm_groups": 2,
+        "embedding_size": 4, "hidden_sizes": [8, 8], "depths": [0, 0]}})");
+    config["vocab_size"] = tokenizer.vocab_size();
+    made = make_model(nn::Scope(parameters), config);
+    for (auto& p : parameters.all()) {
+      if (p->name() != "lm_head.bias") continue;
+      p->value().data<float>()[wanted] = 50;
+      p->changed(true);
+    }
+  }
+  const Captioner& model() const { return *made->as<Captioner>(); }
+
+  // What was written of each kind, in the order in which it was asked; the first is of none.
+  std::vector<std::vector<int32_t>> written(int64_t longest) const {
+    const CaptionedSceneOptions options{.size = {32, 32}, .most_objects = 3};
+    CaptionExam exam;
+    std::vector<Image> images;
+    for (uint64_t i = 0; exam.scenes.empty(); ++i) {
+      CaptionedScene scene = draw_captioned_shapes(options, 1, i);
+      std::set<CaptionKind> kinds;
+      for (const std::string& text : scene.captions) kinds.insert(parse_caption(text)->kind);
+      if (kinds.size() < kCaptionKinds) continue;
+      exam.scenes.push_back(scene.scene);
+      exam.references.push_back(scene.captions);
+      images.push_back(std::move(scene.image));
+    }
+    std::vector<std::vector<int32_t>> all;
+    TranslateOptions asked{.search = {.min_new_tokens = longest}, .longest_without_end = longest};
+    asked.on_step = [&](const DecodeStep& step) {
+      if (step.before[0].ids.empty()) all.emplace_back();
+      const std::span<const Hypothesis> now = step.live.empty() ? step.ended : step.live;
+      all.back() = now[0].ids;
+    };
+    score_captions(model(), tokenizer, encode_images(model(), {}, images, {}), exam, asked);
+    return all;
+  }
+};
+
+constexpr size_t kRelationAsked = 1 + static_cast<size_t>(CaptionKind::relation);
+
+Tokenizer word_tokenizer() {
+  return word_list_tokenizer(std::vector<std::string>{"there", "is", "are", "a", "red", "circle"});
+}
+
+// "there" begins the other kinds; behind the first word it is a token like any.
+TEST(CaptionScores, captions_of_relations_may_not_begin_with_there_but_may_hold_it) {
+  const Tokenizer words = word_tokenizer();
+  const int32_t there = words.encode("there").at(0);
+  const auto written = Insisting(words, there).written(5);
+  ASSERT_EQ(written.size(), 1 + kCaptionKinds);
+  EXPECT_EQ(written[0], std::vector<int32_t>(5, there));
+  std::vector<int32_t> is = words.encode("there is");
+  is.resize(5, there);
+  EXPECT_EQ(written[1], is);
+  ASSERT_EQ(written[kRelationAsked].size(), 5u);
+  EXPECT_NE(written[kRelationAsked][0], there);
+  EXPECT_EQ(std::ranges::count(written[kRelationAsked], there), 4);
+}
+
+// Where it is several tokens, what begins with the first of them is another word.
+TEST(CaptionScores, first_tokens_of_there_may_begin_captions_of_relations) {
+  std::vector<std::string> captions;
+  const CaptionedSceneOptions options{.size = {32, 32}, .most_objects = 3};
+  for (uint64_t i = 0; i < 20; ++i) {
+    for (const std::string& text : draw_captioned_shapes(options, 1, i).captions) {
+      captions.push_back(text);
+    }
+  }
+  const Tokenizer tokenizer = train_tokenizer(captions, {.vocab_size = 34, .byte_fallback = false});
+  const std::vector<int32_t> there = tokenizer.encode("there");
+  ASSERT_GT(there.size(), 1u);
+  const auto written = Insisting(tokenizer, there[0]).written(20);
+  EXPECT_EQ(written.at(kRelationAsked), std::vector<int32_t>(20, there[0]));
+}
+
+TEST(CaptionScores, lengths_without_room_for_a_beginning_are_usage_errors) {
+  const Tokenizer words = word_tokenizer();
+  expect_error(ErrorKind::usage, {"max_length is 1", "there is", "2 tokens"},
+               [&] { Insisting(words, 5).written(1); });
+}
+
+TEST(SceneReader, scenes_are_read_and_others_are_counted) {
+  SceneReader reader;
+  const std::string known =
+      R"({"height": 8, "width": 8, "objects": [{"color": "red", "noun": "circle",
+          "bbox": [1, 1, 4, 4]}]})";
+  EXPECT_EQ(reader.read({known, "a: line 1"})->objects.size(), 1u);
+  EXPECT_FALSE(reader.read({"", "a: line 2"}).has_value());
+  const auto said = [&] {
+    ::testing::internal::CaptureStderr();
+    reader.warn("eval");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(), "");
+  EXPECT_FALSE(reader.read({R"({"objects": [1]})", "a: line 3"}).has_value());
+  EXPECT_FALSE(reader.read({R"({"objects": []})", "a: line 4"}).has_value());
+  const std::string warning = said();
+  EXPECT_NE(warning.find("of 2 images"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("a: line 3"), std::string::npos) << warning;
+}
+
+// Where an image has more captions than 64, too.
+TEST(CaptionNumbers, no_two_captions_have_the_same) {
+  CaptionIds captions(4, {3, {1, 2}});
+  const auto numbers_of = [&] {
+    const CaptionNumbers numbers(captions);
+    std::vector<uint32_t> all;
+    for (size_t i = 0; i < captions.size(); ++i) {
+      for (size_t c = 0; c < captions[i].size(); ++c) {
+        all.push_back(numbers.of(static_cast<int64_t>(i), c));
+      }
+    }
+    return all;
+  };
+  EXPECT_EQ(numbers_of()[4], 65u);  // as runs had them that are to go on in their bits
+  captions[1].resize(70);
+  const std::vector<uint32_t> all = numbers_of();
+  EXPECT_EQ(std::set<uint32_t>(all.begin(), all.end()).size(), all.size());
+}
+
+}  // namespace
+}  // namespace heddle::train

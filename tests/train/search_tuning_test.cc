@@ -1,0 +1,90 @@
+// The length penalty that held-out sentences choose, and where it is kept.
+#include "heddle/train/tasks/search_tuning.h"
+
+#include <gtest/gtest.h>
+
+#include "heddle/infer/decoding/translate.h"
+#include "tests/train/pair_run.h"
+
+namespace heddle::train {
+namespace {
+
+class SearchTuning : public PairRun {
+ protected:
+  std::string tuned(int64_t beam, int64_t updates) {
+    TrainConfig config = testing::small_config();
+    set_from_string(config, "tuned_beam", std::to_string(beam));
+    config.max_updates = config.validate_every = updates;
+    train(config, "run");
+    return folder_ / "run/best";
+  }
+};
+
+TEST_F(SearchTuning, is_kept_with_the_best_model_and_its_figures_are_those_of_a_search) {
+  const LoadedModel model = load_translation_model(tuned(3, 120));
+  ASSERT_TRUE(model.generation.has_value());
+  EXPECT_EQ(model.generation->beam, 3);
+  const double alpha = model.generation->length_penalty.value();
+  EXPECT_GE(alpha, 0);
+  EXPECT_LE(alpha, 2);
+  const auto references = lines("data/val.de");
+  const auto sources = line_ids(model, source_ids, lines("data/val.en"), {});
+  const TunedSearch found = tune_search(model, sources, references, 3, {});
+  EXPECT_DOUBLE_EQ(found.length_penalty, alpha);
+  EXPECT_GT(found.bleu.half_width, 0);
+  TranslateOptions plain = default_options(model);
+  plain.search.beam = 3;
+  plain.search.length_penalty = 1;
+  std::vector<std::string> texts;
+  for (const Translation& t : translate_ids(model.translator(), sources, plain)) {
+    texts.push_back(model.target().decode(t.ids));
+  }
+  EXPECT_DOUBLE_EQ(found.bleu_at_1, corpus_bleu(texts, references).score);
+}
+
+TEST(LengthPenalties, longer_texts_win_where_they_are_the_right_ones) {
+  // By length^alpha -2 / 4^a against -3 / 8^a: the longer one wins from 2^a > 1.5, a > .585.
+  const std::vector<std::vector<EndedText>> sentences(6,
+                                                      {{"a b c", -2, 4}, {"a b c d e f g", -3, 8}});
+  const std::vector<std::string> longer(6, "a b c d e f g"), shorter(6, "a b c");
+  const TunedSearch right = choose_length_penalty(sentences, longer, LengthPenalty::power);
+  EXPECT_GE(right.length_penalty, 0.6);
+  EXPECT_NEAR(right.bleu.score, 100, 1e-9);
+  const std::vector<std::vector<EndedText>> four(6, {{"a b c d", -2, 4}, {"a b c d e f g", -3, 8}});
+  const TunedSearch low =
+      choose_length_penalty(four, std::vector<std::string>(6, "a b c d"), LengthPenalty::power);
+  EXPECT_LE(low.length_penalty, 0.5);
+  EXPECT_NEAR(low.bleu.score, 100, 1e-9);
+  EXPECT_LT(low.bleu_at_1, 90);
+}
+
+TEST(SavedSearch, keeps_what_config_json_said_of_the_search) {
+  const TemporaryFolder folder;
+  folder.write(
+      "config.json",
+      R"({"model_type": "marian", "d_model": 8, "max_length": 40, "bad_words_ids": [[7]]})");
+  save_search(folder.path(), {.beam = 3, .length_penalty = 0.4});
+  const SearchConfig search = read_generation_config(folder.path());
+  EXPECT_EQ(search.max_length, 40);
+  EXPECT_EQ(search.banned, (std::vector<std::vector<int64_t>>{{7}}));
+  EXPECT_EQ(search.beam, 3);
+  EXPECT_EQ(search.length_penalty, 0.4);
+  EXPECT_FALSE(Json::load(folder / "generation_config.json").contains("d_model"));
+}
+
+TEST_F(SearchTuning, threads_change_nothing) {
+  const LoadedModel model = load_translation_model(tuned(0, 60));
+  EXPECT_FALSE(model.generation->beam.has_value());
+  const auto sources = line_ids(model, source_ids, lines("data/val.en"), {});
+  const int before = num_threads();
+  set_num_threads(1);
+  const TunedSearch one = tune_search(model, sources, lines("data/val.de"), 4, {});
+  set_num_threads(3);
+  const TunedSearch three = tune_search(model, sources, lines("data/val.de"), 4, {});
+  set_num_threads(before);
+  EXPECT_EQ(one.length_penalty, three.length_penalty);
+  EXPECT_EQ(one.bleu.mean, three.bleu.mean);
+}
+
+}  // namespace
+}  // namespace heddle::train
