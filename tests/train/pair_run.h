@@ -29,8 +29,8 @@ class PairRun : public ::testing::Test {
   }
   RunResult train(const TrainConfig& config, const std::string& name,
                   const std::string& data = "data", const std::string& teacher = "") {
-    return train_model(config, {.paths = {.data = folder_ / data, .teacher = teacher},
-                                .out = folder_ / name});
+    return train_model(
+        config, {.paths = {.data = folder_ / data, .teacher = teacher}, .out = folder_ / name});
   }
   std::string text(const std::string& name) { return testing::read_file(folder_ / name); }
   std::string weights(const std::string& name) { return text(name + "/last/model.safetensors"); }
