@@ -377,9 +377,10 @@ void explain_states(Explanation& e, const Seen& seen) {
                                  : fmt::format("{} = {}", symbol, x);
   };
   e.steps.push_back({"x", "States", "X",
-                     "A row for each token: the state of the lowest layer before it is read.",
+                     "A row for each token: the state of the lowest layer before it is read, and "
+                     "beside it, where attention_query names the token, its embedding.",
                      matrix_of(steps.x), e.queries});
-  e.steps.push_back({"q", "Queries", from("Q", "X", steps.x.size(1)), "What each state asks for.",
+  e.steps.push_back({"q", "Queries", from("Q", "X", steps.x.size(1)), "What each row asks for.",
                      head.q, e.queries});
   e.steps.push_back({"k", "Keys", from("K", "M", steps.v.size(1)),
                      "What each part of the source offers to be found by; M is the encoder's last "

@@ -27,12 +27,14 @@ struct StepAttention {
   int64_t key_row(int64_t i) const { return key_rows == nullptr ? i : key_rows[i]; }
 };
 
-/// contexts[row] = gate sum_i weight_i v_i; gate = sigmoid(gate_logits[i]), if there are some.
+/// The query of a row is q[i] + asked[row]; contexts[row] = gate sum_i weight_i v_i;
+/// gate = sigmoid(gate_logits[i]), if there are some.
 struct StepAttentionArgs {
   StepAttention attention = {};
   const int32_t* rows = nullptr;       ///< [n] of the batch
   const int32_t* sources = nullptr;    ///< [n] whose keys each asks
-  Rows q = {};                         ///< [n, d], kept in attention.queries
+  Rows q = {};                         ///< [n, d]; the sum is kept in attention.queries
+  Rows asked = {};                     ///< [all, d]; may be absent
   const float* gate_logits = nullptr;  ///< [n]
   Rows contexts = {};                  ///< [all, e]
   Rows context = {};                   ///< [n, e] the same, of these rows alone
@@ -101,8 +103,10 @@ inline void step_attention(const StepAttentionArgs& args) {
   for (int64_t i = 0; i < args.context.rows; ++i) {
     const int64_t row = args.rows[i], first = a.offsets[args.sources[i]];
     const int64_t count = a.offsets[args.sources[i] + 1] - first;
-    for (int64_t c = 0; c < args.q.width; ++c)
-      set_element(a.queries, row, c, element(args.q, i, c));
+    for (int64_t c = 0; c < args.q.width; ++c) {
+      const double asked = args.asked.data ? element(args.asked, row, c) : 0;
+      set_element(a.queries, row, c, element(args.q, i, c) + asked);
+    }
     std::vector<double> w(count);
     double largest = -HUGE_VAL, sum = 0;
     for (int64_t j = 0; j < count; ++j) {

@@ -149,7 +149,7 @@ struct AttentionCase {
   std::vector<int32_t> rows = {3, 1}, sources = {2, 0};
   std::vector<int64_t> offsets = {0, 3, 3, 20}, places = {0, 3, 20, 20}, row_offsets = {0, 1, 1, 3};
   Matrix score, k, v, queries, weights, gates, q, gate_logits, contexts, context, dcontext, dy,
-      dweights, dcontexts, dscores, dq, dqueries, dgates, dk, dv, dscore;
+      dweights, dcontexts, dscores, dq, dqueries, dgates, dk, dv, dscore, asked;
 
   AttentionCase(Scoring how, int64_t d, DType t)
       : scoring(how),
@@ -173,12 +173,13 @@ struct AttentionCase {
         dgates(1, kRows),
         dk(20, d, t, 1),
         dv(20, kValues, t),
-        dscore(3, how == Scoring::linear ? 2 * d : d) {
+        dscore(3, how == Scoring::linear ? 2 * d : d),
+        asked(kRows, d, t, 1) {
     uint32_t seed = 0;
     for (Matrix* m :
-         {&score,       &k,        &v,        &queries,  &weights, &gates,    &q,
-          &gate_logits, &contexts, &context,  &dcontext, &dy,      &dweights, &dcontexts,
-          &dscores,     &dq,       &dqueries, &dgates,   &dk,      &dv,       &dscore}) {
+         {&score,    &k,       &v,        &queries, &weights,  &gates,     &q,       &gate_logits,
+          &contexts, &context, &dcontext, &dy,      &dweights, &dcontexts, &dscores, &dq,
+          &dqueries, &dgates,  &dk,       &dv,      &dscore,   &asked}) {
       m->fill_normal(++seed, 0.5);
     }
   }
@@ -195,11 +196,12 @@ struct AttentionCase {
             .weights = floats(weights),
             .gates = floats(gates)};
   }
-  StepAttentionArgs forward() {
+  StepAttentionArgs forward(bool with_asked) {
     return {.attention = attention(),
             .rows = rows.data(),
             .sources = sources.data(),
             .q = q,
+            .asked = with_asked ? Rows(asked) : Rows(),
             .gate_logits = floats(gate_logits),
             .contexts = contexts,
             .context = context};
@@ -240,10 +242,12 @@ TEST(StepAttention, every_scoring_width_and_dtype_matches_its_definition) {
       const double tolerance =
           (dtype == DType::f32 ? 64 * 0x1p-24 : 0x1p-6) * std::sqrt(static_cast<double>(width));
       AttentionCase got(scoring, width, dtype), want = got;
-      kernels().step_attention(got.forward());
-      definition::step_attention(want.forward());
-      expect_equal(got.all(), want.all(), tolerance);
-      want = got;
+      for (const bool with_asked : {true, false}) {
+        kernels().step_attention(got.forward(with_asked));
+        definition::step_attention(want.forward(with_asked));
+        expect_equal(got.all(), want.all(), tolerance);
+        want = got;
+      }
       kernels().step_attention_backward(got.backward());
       definition::step_attention_backward(want.backward());
       expect_equal(got.all(), want.all(), tolerance);

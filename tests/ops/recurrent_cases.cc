@@ -68,7 +68,7 @@ void add_recurrence(std::vector<OpCase>& all, const OpSizes& z) {
 struct AttentiveCase {
   std::string name;
   AttentiveOptions options;
-  bool has_query, is_gated, has_begin;
+  bool has_query, is_gated, has_begin, has_asked = false;
 };
 
 void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
@@ -82,8 +82,15 @@ void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
             "lstm_additive_gated", {RecurrentCell::lstm, Scoring::additive}, true, true, true},
         AttentiveCase{"gru_dot", {RecurrentCell::gru, Scoring::dot, 0.3f}, false, false, false},
         AttentiveCase{"tanh_linear", {RecurrentCell::tanh, Scoring::linear}, true, false, true},
+        AttentiveCase{"gru_scaled_dot_gated", {RecurrentCell::gru, Scoring::dot}, true, true, true},
+        AttentiveCase{"lstm_additive_asked",
+                      {RecurrentCell::lstm, Scoring::additive},
+                      true,
+                      false,
+                      false,
+                      true},
         AttentiveCase{
-            "gru_scaled_dot_gated", {RecurrentCell::gru, Scoring::dot}, true, true, true}}) {
+            "gru_dot_asked", {RecurrentCell::gru, Scoring::dot}, false, false, false, true}}) {
     const int64_t d = k.has_query ? h - 2 : h, gates = gates_of(k.options.cell) * h;
     const int64_t score = k.options.scoring == Scoring::dot      ? 0
                           : k.options.scoring == Scoring::linear ? 2 * d
@@ -103,6 +110,7 @@ void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
     const size_t begin_h = input(k.has_begin, {n, h});
     const size_t begin_c =
         input(k.has_begin && k.options.cell == RecurrentCell::lstm, {n, h}, true);
+    const size_t asked = input(k.has_asked, {targets.rows(), d});
     const auto f = [=](auto op) {
       return [=](const Tensors& x) {
         const auto at = [&](size_t i) { return i == 0 ? Tensor() : x[i]; };
@@ -110,7 +118,7 @@ void add_attentive(std::vector<OpCase>& all, const OpSizes& z) {
         if (query != 0) w.query = small(x[query]);
         w.score = at(weight), w.gate = at(gate), w.gate_bias = at(gate_bias);
         const AttentiveRecurrence y =
-            op(x[0], w, AttendedSources{.k = x[4], .v = x[5], .keys = &keys},
+            op(x[0], w, AttendedSources{.k = x[4], .v = x[5], .keys = &keys, .asked = at(asked)},
                {at(begin_h), at(begin_c)}, targets, k.options);
         return Tensors{y.states.h, y.contexts, y.weights, y.states.last.h, y.states.last.c};
       };

@@ -82,7 +82,8 @@ AttentiveRecurrence attentive_reference(const Tensor& x, const AttentiveWeights&
       return slice(rows, 0, sources.keys->begin(s), sources.keys->length(s));
     };
     for (int64_t row = segments.begin(s); row < segments.end(s); ++row) {
-      const Tensor q = w.query.defined() ? linear(state.h, w.query, {}) : state.h;
+      Tensor q = w.query.defined() ? linear(state.h, w.query, {}) : state.h;
+      if (sources.asked.defined()) q = add(q, slice(sources.asked, 0, row, 1));
       const Tensor a = softmax(head_scores(q, of_source(sources.k), scoring, 0));
       Tensor context = matmul(a, of_source(sources.v));
       if (w.gate.defined()) {

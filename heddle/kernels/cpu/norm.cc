@@ -116,72 +116,165 @@ void sum_partials(const float* partial, int64_t chunks, int64_t stride, int64_t 
   });
 }
 
-// The mean of f(row, column, part) over a segment's rows of `width` columns from `first` on: each
-// row in vectors, rows in order.
+// Rows whose columns are summed in f32 before they join sums in double; the first-level cache holds
+// them.
+constexpr int64_t kBlockRows = 64;
+
+// Groups that one task takes of a segment: vectors are full across the bounds of narrow groups.
+int64_t groups_of_task(const GroupNormArgs& a) {
+  return std::clamp<int64_t>(64 / (a.x.width / a.groups), 1, a.groups);
+}
+int64_t tasks_of_segment(const GroupNormArgs& a) {
+  return (a.groups + groups_of_task(a) - 1) / groups_of_task(a);
+}
+
+// sums[c] += f(row, c, part) over the rows [begin, end), at most kBlockRows.
 template <class F>
-HWY_INLINE double mean_of_group(int64_t begin, int64_t end, int64_t first, int64_t width,
-                                const F& f) {
-  double sum = 0;
-  for (int64_t r = begin; r < end; ++r) {
-    Vec of_row = zero();
-    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
-      of_row = hn::Add(of_row, keep(f(r, first + c, part), zero(), part));
-    });
-    sum += static_cast<double>(sum_lanes(of_row));
-  }
-  return sum / static_cast<double>(std::max<int64_t>(1, (end - begin) * width));
+HWY_INLINE void add_columns(int64_t begin, int64_t end, int64_t width, const F& f, double* sums) {
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    Chains of_rows(zero());
+    int64_t r = begin;
+    for (; r + 4 <= end; r += 4) {
+      for (int64_t i = 0; i < 4; ++i) of_rows.v[i] = hn::Add(of_rows.v[i], f(r + i, c, part));
+    }
+    for (; r < end; ++r) of_rows.v[0] = hn::Add(of_rows.v[0], f(r, c, part));
+    HWY_ALIGN float lane[16];
+    store(hn::Add(hn::Add(of_rows.v[0], of_rows.v[1]), hn::Add(of_rows.v[2], of_rows.v[3])), lane,
+          Full{});
+    const int64_t count = std::min(lanes(), width - c);
+    for (int64_t i = 0; i < count; ++i) sums[c + i] += double{lane[i]};
+  });
 }
 
-template <class T>
-HWY_INLINE void group_norm_of(const GroupNormArgs& a, int64_t s, int64_t group) {
-  const int64_t width = a.x.width / a.groups, first = group * width;
-  const int64_t begin = a.offsets[s], end = a.offsets[s + 1];
-  const auto x = [&](int64_t r, int64_t c, auto part)
-                     HWY_ATTR { return load(at<T>(a.x, r, c), part); };
-  const auto mean = static_cast<float>(mean_of_group(begin, end, first, width, x));
-  const Vec mean_v = splat(mean);
-  const double variance =
-      mean_of_group(begin, end, first, width, [&](int64_t r, int64_t c, auto part) HWY_ATTR {
-        const Vec d = hn::Sub(x(r, c, part), mean_v);
-        return hn::Mul(d, d);
-      });
-  const auto rstd = static_cast<float>(1 / std::sqrt(variance + a.eps));
-  for (int64_t r = begin; r < end; ++r) {
-    for_columns(width, [&](int64_t i, auto part) HWY_ATTR {
-      const int64_t c = first + i;
-      const Vec n = hn::Mul(hn::Sub(x(r, c, part), mean_v), splat(rstd));
-      store(hn::MulAdd(n, load(a.gamma + c, part), load(a.beta + c, part)), at<T>(a.y, r, c), part);
-    });
+// The rows and columns of one task; what belongs to a group is written to all its columns.
+struct GroupsOfTask {
+  int64_t segment, first_group, groups, group_width, first, width, begin, end;
+
+  // i: which task of all segments.
+  GroupsOfTask(const GroupNormArgs& a, int64_t i)
+      : segment(i / tasks_of_segment(a)),
+        first_group(i % tasks_of_segment(a) * groups_of_task(a)),
+        groups(std::min(groups_of_task(a), a.groups - first_group)),
+        group_width(a.x.width / a.groups),
+        first(first_group * group_width),
+        width(groups * group_width),
+        begin(a.offsets[segment]),
+        end(a.offsets[segment + 1]) {}
+
+  // Calls f(index in [segments, groups], the first of its columns here) for each group.
+  template <class F>
+  void for_groups(const GroupNormArgs& a, const F& f) const {
+    const int64_t at = segment * a.groups + first_group;
+    for (int64_t g = 0; g < groups; ++g) f(at + g, g * group_width);
   }
-  a.mean[s * a.groups + group] = mean;
-  a.rstd[s * a.groups + group] = rstd;
-}
+  // The mean of weight[c] sums[c] over a group; weight null: 1.
+  double mean(const double* sums, const float* weight, int64_t from) const {
+    double sum = 0;
+    for (int64_t c = from; c < from + group_width; ++c) {
+      sum += weight == nullptr ? sums[c] : double{weight[first + c]} * sums[c];
+    }
+    return sum / static_cast<double>(std::max<int64_t>(1, (end - begin) * group_width));
+  }
+  // Calls f(begin, end) for blocks of rows.
+  template <class F>
+  void for_blocks(const F& f) const {
+    for (int64_t r = begin; r < end; r += kBlockRows) f(r, std::min(r + kBlockRows, end));
+  }
+};
 
 template <class T>
-HWY_INLINE void group_norm_backward_of(const GroupNormBackwardArgs& b, int64_t s, int64_t group) {
+HWY_INLINE void group_norm_of(const GroupNormArgs& a, int64_t i) {
+  const GroupsOfTask t(a, i);
+  double* const sums = scratch<double>(2 * t.width);
+  double* const squares = sums + t.width;
+  float* const mean = scratch<float>(2 * t.width);
+  float* const scale = mean + t.width;  // rstd gamma
+  std::fill_n(sums, 2 * t.width, 0.0);
+  t.for_blocks([&](int64_t begin, int64_t end) HWY_ATTR {
+    add_columns(
+        begin, end, t.width,
+        [&](int64_t r, int64_t c, auto part)
+            HWY_ATTR { return load(at<T>(a.x, r, t.first + c), part); },
+        sums);
+  });
+  t.for_groups(a, [&](int64_t group, int64_t from) {
+    a.mean[group] = static_cast<float>(t.mean(sums, nullptr, from));
+    std::fill_n(mean + from, t.group_width, a.mean[group]);
+  });
+  const auto d = [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+    return hn::Sub(load(at<T>(a.x, r, t.first + c), part), load(mean + c, part));
+  };
+  t.for_blocks([&](int64_t begin, int64_t end) HWY_ATTR {
+    add_columns(
+        begin, end, t.width,
+        [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+          const Vec v = d(r, c, part);
+          return hn::Mul(v, v);
+        },
+        squares);
+  });
+  t.for_groups(a, [&](int64_t group, int64_t from) {
+    a.rstd[group] = static_cast<float>(1 / std::sqrt(t.mean(squares, nullptr, from) + a.eps));
+    for (int64_t c = from; c < from + t.group_width; ++c) {
+      scale[c] = a.rstd[group] * a.gamma[t.first + c];
+    }
+  });
+  for (int64_t r = t.begin; r < t.end; ++r) {
+    for_columns(t.width, [&](int64_t c, auto part) HWY_ATTR {
+      const Vec beta = load(a.beta + t.first + c, part);
+      store(hn::MulAdd(d(r, c, part), load(scale + c, part), beta), at<T>(a.y, r, t.first + c),
+            part);
+    });
+  }
+}
+
+// With d = x - mean, n = rstd d and g = dy gamma: dx = rstd (g - mean(g) - n mean(g n));
+// dgamma = sum dy n, dbeta = sum dy, those of the segment.
+template <class T>
+HWY_INLINE void group_norm_backward_of(const GroupNormBackwardArgs& b, int64_t i, float* dgamma,
+                                       float* dbeta) {
   const GroupNormArgs& a = b.forward;
-  const int64_t width = a.x.width / a.groups, first = group * width;
-  const int64_t begin = a.offsets[s], end = a.offsets[s + 1], at_group = s * a.groups + group;
-  const Vec mean = splat(a.mean[at_group]), rstd = splat(a.rstd[at_group]);
-  const auto n = [&](int64_t r, int64_t c, auto part) HWY_ATTR {
-    return hn::Mul(hn::Sub(load(at<T>(a.x, r, c), part), mean), rstd);
+  const GroupsOfTask t(a, i);
+  double* const of_dy = scratch<double>(2 * t.width);
+  double* const of_dy_d = of_dy + t.width;
+  float* const mean = scratch<float>(4 * t.width);
+  float* const scale = mean + t.width;   // rstd gamma
+  float* const shift = scale + t.width;  // rstd mean(g)
+  float* const slope = shift + t.width;  // rstd² mean(g n)
+  std::fill_n(of_dy, 2 * t.width, 0.0);
+  t.for_groups(a, [&](int64_t group, int64_t from) {
+    std::fill_n(mean + from, t.group_width, a.mean[group]);
+  });
+  const auto d = [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+    return hn::Sub(load(at<T>(a.x, r, t.first + c), part), load(mean + c, part));
   };
-  const auto g = [&](int64_t r, int64_t c, auto part) HWY_ATTR {
-    return hn::Mul(load(at<T>(b.dy, r, c), part), load(a.gamma + c, part));
-  };
-  const Vec mean_g = splat(static_cast<float>(mean_of_group(begin, end, first, width, g)));
-  const Vec mean_gn = splat(static_cast<float>(
-      mean_of_group(begin, end, first, width, [&](int64_t r, int64_t c, auto part) HWY_ATTR {
-        return hn::Mul(g(r, c, part), n(r, c, part));
-      })));
-  for (int64_t r = begin; r < end; ++r) {
-    for_columns(width, [&](int64_t i, auto part) HWY_ATTR {
-      const int64_t c = first + i;
-      const Vec d = load(at<T>(b.dy, r, c), part), of_row = n(r, c, part);
-      store(hn::MulAdd(d, of_row, load(b.dgamma + c, part)), b.dgamma + c, part);
-      store(hn::Add(d, load(b.dbeta + c, part)), b.dbeta + c, part);
-      const Vec dx = hn::NegMulAdd(of_row, mean_gn, hn::Sub(g(r, c, part), mean_g));
-      store(hn::Mul(rstd, dx), at<T>(b.dx, r, c), part);
+  const auto dy = [&](int64_t r, int64_t c, auto part)
+                      HWY_ATTR { return load(at<T>(b.dy, r, t.first + c), part); };
+  t.for_blocks([&](int64_t begin, int64_t end) HWY_ATTR {
+    add_columns(begin, end, t.width, dy, of_dy);
+    add_columns(
+        begin, end, t.width,
+        [&](int64_t r, int64_t c, auto part)
+            HWY_ATTR { return hn::Mul(dy(r, c, part), d(r, c, part)); },
+        of_dy_d);
+  });
+  t.for_groups(a, [&](int64_t group, int64_t from) {
+    const double rstd = a.rstd[group], cube = rstd * rstd * rstd;
+    for (int64_t c = from; c < from + t.group_width; ++c) {
+      scale[c] = a.rstd[group] * a.gamma[t.first + c];
+      dgamma[t.first + c] = static_cast<float>(rstd * of_dy_d[c]);
+      dbeta[t.first + c] = static_cast<float>(of_dy[c]);
+    }
+    std::fill_n(shift + from, t.group_width,
+                static_cast<float>(rstd * t.mean(of_dy, a.gamma, from)));
+    std::fill_n(slope + from, t.group_width,
+                static_cast<float>(cube * t.mean(of_dy_d, a.gamma, from)));
+  });
+  for (int64_t r = t.begin; r < t.end; ++r) {
+    for_columns(t.width, [&](int64_t c, auto part) HWY_ATTR {
+      const Vec g = hn::MulSub(dy(r, c, part), load(scale + c, part), load(shift + c, part));
+      store(hn::NegMulAdd(d(r, c, part), load(slope + c, part), g), at<T>(b.dx, r, t.first + c),
+            part);
     });
   }
 }
@@ -191,25 +284,27 @@ HWY_INLINE void group_norm_backward_of(const GroupNormBackwardArgs& b, int64_t s
 void group_norm_impl(const GroupNormArgs& args) {
   visit_rows(
       [&]<class T>() {
-        parallel_for(args.segments * args.groups,
-                     [&](int64_t i) { group_norm_of<T>(args, i / args.groups, i % args.groups); });
+        parallel_for(args.segments * tasks_of_segment(args),
+                     [&](int64_t i) { group_norm_of<T>(args, i); });
       },
       args.x, args.y);
 }
 
-// A group's columns belong to one thread: dgamma and dbeta grow segment by segment.
 void group_norm_backward_impl(const GroupNormBackwardArgs& args) {
-  std::fill_n(args.dgamma, args.dx.width, 0.0f);
-  std::fill_n(args.dbeta, args.dx.width, 0.0f);
+  const int64_t width = args.dx.width, segments = args.forward.segments;
+  float* const partial = scratch<float, 1>(std::max<int64_t>(1, segments) * 2 * width);
+  std::fill_n(partial, 2 * width, 0.0f);
+  const int64_t tasks = tasks_of_segment(args.forward);
   visit_rows(
       [&]<class T>() {
-        parallel_for(args.forward.groups, [&](int64_t group) {
-          for (int64_t s = 0; s < args.forward.segments; ++s) {
-            group_norm_backward_of<T>(args, s, group);
-          }
+        parallel_for(segments * tasks, [&](int64_t i) {
+          float* const dgamma = partial + i / tasks * 2 * width;
+          group_norm_backward_of<T>(args, i, dgamma, dgamma + width);
         });
       },
       args.forward.x, args.dy, args.dx);
+  sum_partials(partial, segments, 2 * width, width, args.dgamma);
+  sum_partials(partial + width, segments, 2 * width, width, args.dbeta);
 }
 
 void norm_impl(const NormArgs& args) {

@@ -64,7 +64,9 @@ HWY_INLINE void attend_row(const StepAttentionArgs& args, int64_t i) {
   const int64_t row = args.rows[i], first = a.offsets[args.sources[i]];
   const int64_t count = a.offsets[args.sources[i] + 1] - first;
   for_columns(args.q.width, [&](int64_t c, auto part) HWY_ATTR {
-    store(load(at<T>(args.q, i, c), part), at<T>(a.queries, row, c), part);
+    Vec q = load(at<T>(args.q, i, c), part);
+    if (args.asked.data != nullptr) q = hn::Add(q, load(at<T>(args.asked, row, c), part));
+    store(q, at<T>(a.queries, row, c), part);
   });
   float* const w = a.weights + a.places[row];
   for (int64_t j = 0; j < count; ++j) w[j] = score_of<kScoring, T>(a, row, a.key_row(first + j));
@@ -224,7 +226,7 @@ void step_attention_impl(const StepAttentionArgs& args) {
   for_each_of(
       args.context.rows, a.scoring,
       [&]<Scoring kScoring, class T>(int64_t i) { attend_row<kScoring, T>(args, i); }, a.k, a.v,
-      a.queries, args.q, args.contexts, args.context);
+      a.queries, args.q, args.asked, args.contexts, args.context);
 }
 
 void step_attention_backward_impl(const StepAttentionBackwardArgs& b) {

@@ -29,7 +29,8 @@ const Json& default_backbone() {
 
 // Keys that one kind of decoder has and the other has not.
 constexpr std::string_view kRecurrentKeys =
-    "embedding_size cell attention_scoring attention_size attention_gate initial_state";
+    "embedding_size cell attention_scoring attention_query attention_size attention_gate "
+    "initial_state";
 constexpr std::string_view kTransformerKeys =
     "decoder_attention_heads decoder_ffn_dim activation_function normalize_before "
     "decoder_position_embedding_type max_position_embeddings";
@@ -43,6 +44,7 @@ struct CaptionerConfig {
   std::string decoder_type = "recurrent";
   int64_t vocab_size = 1000, embedding_size = 128, hidden_size = 256, decoder_layers = 1;
   std::string cell = "lstm", attention_scoring = "additive", initial_state = "zeros";
+  std::string attention_query = "state";
   int64_t attention_size = 0;
   bool attention_gate = true;
   int64_t decoder_attention_heads = 4, decoder_ffn_dim = 1024;
@@ -83,6 +85,7 @@ struct CaptionerConfig {
   bool attends() const {
     return is_transformer() || attention_scoring != nn::MemoryDecoder::kFixed;
   }
+  bool asks_by_token() const { return attention_query == "state_and_token"; }
   bool has_bridge() const { return initial_state == "mean"; }
   int64_t token_width() const { return is_transformer() ? hidden_size : embedding_size; }
 
@@ -108,6 +111,9 @@ struct CaptionerConfig {
       "of the decoder's state and each cell of the grid: v tanh(W q + U k), products, one linear "
       "layer over [q; k]; none: one fixed context, the grid's mean",
       one_of({"additive", "scaled_dot", "dot", "linear", nn::MemoryDecoder::kFixed}));
+    v("attention_query", attention_query,
+      "what asks: the state before a token is read, or that state and the token",
+      one_of({"state", "state_and_token"}));
     v("attention_size", attention_size,
       "width that states are projected to before they are compared; 0: hidden_size",
       between(0, kMostWidth));
@@ -191,6 +197,9 @@ void CaptionerConfig::check(const std::string& source) const {
   heddle::check(attends() || attention_size == 0, ErrorKind::data,
                 "{}: attention_size is {}, but there is no attention (attention_scoring none)",
                 source, attention_size);
+  heddle::check(attends() || !asks_by_token(), ErrorKind::data,
+                "{}: attention_query is {}, but there is no attention (attention_scoring none)",
+                source, attention_query);
   if (is_transformer()) {
     check_heads(hidden_size, "hidden_size", decoder_attention_heads, source);
     transformer_of(*this).check_sizes(source);
@@ -228,6 +237,7 @@ nn::MemoryDecoder::Options recurrent_options(const CaptionerConfig& c) {
           .memory_width = c.memory_size,
           .scoring = c.attention_scoring,
           .attention_width = c.attention_size,
+          .asks_by_token = c.asks_by_token(),
           .is_gated = c.attends() && c.attention_gate,
           .layers = c.decoder_layers,
           .dropout = c.dropout,

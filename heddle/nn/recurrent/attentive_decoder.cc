@@ -68,6 +68,9 @@ AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
     query_ = &(s / "query" / "weight").parameter({d, o.width}, Init::xavier_uniform());
     query_->between_hidden_states();
   }
+  if (o.asks_by_token) {
+    token_query_.emplace(s / "token_query", Linear::Options{.in = o.in, .out = d, .bias = false});
+  }
   score_ = score_parameter(s, scoring_, 1, d);
   if (o.is_gated) {
     gate_ = &(s / "gate" / "weight").parameter({1, o.width}, Init::xavier_uniform());
@@ -111,7 +114,8 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
   {
     const LayerName layer(name_);
     y = attentive_recurrence(
-        in, weights(run), {.k = keys, .v = *source.memory, .keys = source.segments},
+        in, weights(run),
+        {.k = keys, .v = *source.memory, .keys = source.segments, .asked = asked_by(x, run)},
         begin.empty() ? CellState() : begin[0], *tokens.segments, attentive_options());
   }
   if (run.observer != nullptr && run.observer->attention) {
@@ -121,8 +125,8 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
                                           *source.segments, options));
   }
   if (run.observer != nullptr && run.observer->steps) {
-    const Tensor asks =
-        queries_of(y.states.h, begin.empty() ? Tensor() : begin[0].h, *tokens.segments);
+    Tensor asks = queries_of(y.states.h, begin.empty() ? Tensor() : begin[0].h, *tokens.segments);
+    if (token_query_) asks = concat({asks, x}, 1);
     run.observer->steps(
         options_.observed,
         {.x = asks, .v = *source.memory, .heads = y.contexts, .has_projections = key_.has_value()});
@@ -152,7 +156,8 @@ AttentiveDecoder::Result AttentiveDecoder::operator()(const Tensor& x, const Tok
                             .v = kv.slice(1, key_ ? d : 0, options_.memory_width),
                             .keys = source.keys->keys,
                             .key_rows = source.keys->key_rows,
-                            .source_of = sources},
+                            .source_of = sources,
+                            .asked = asked_by(x, run)},
                            before, *own.queries, attentive_options());
   keep_states(kept, own, y.states);
   return above(y, tokens, begin, run);

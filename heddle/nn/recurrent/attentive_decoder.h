@@ -21,6 +21,7 @@ class AttentiveDecoder {
     int64_t attention_width = 0;   ///< of queries and keys; 0: width
     bool compares_states = false;  ///< states and memory are queries and keys: as wide, dot alone
     std::string scoring = "additive";  ///< see scoring_of()
+    bool asks_by_token = false;        ///< the token itself is part of the query
     bool is_gated = false;             ///< contexts by a gate of the state (Xu et al. 2015)
     int64_t layers = 1;
     double dropout = 0;  ///< between layers
@@ -29,7 +30,7 @@ class AttentiveDecoder {
     std::string observed = {};  ///< the name that an observer is given: "cross_attentions.0"
   };
   /// Names: those of RecurrentLayers, weight_ch_l0 [gates width, memory_width] of the context,
-  /// and, where there are such, query, key (with a bias), score.weight and gate.
+  /// and, where there are such, query, key (with a bias), token_query, score.weight and gate.
   AttentiveDecoder(const Scope& s, const Options& options);
 
   struct Result {
@@ -62,6 +63,9 @@ class AttentiveDecoder {
 
  private:
   AttentiveWeights weights(const Run& run) const;
+  Tensor asked_by(const Tensor& x, const Run& run) const {
+    return token_query_ ? (*token_query_)(x, run) : Tensor();
+  }
   Result above(const AttentiveRecurrence& lowest, const TokenRows& tokens,
                std::span<const CellState> begin, const Run& run) const;
   AttentiveOptions attentive_options() const;
@@ -74,7 +78,7 @@ class AttentiveDecoder {
     return key_ ? (*key_)(memory, run) : memory;
   }
 
-  std::optional<Linear> key_;
+  std::optional<Linear> key_, token_query_;
   Parameter *context_, *query_ = nullptr, *score_, *gate_ = nullptr, *gate_bias_ = nullptr;
   std::optional<RecurrentLayers> above_;
 };

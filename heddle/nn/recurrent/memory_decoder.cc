@@ -20,6 +20,7 @@ AttentiveDecoder::Options attentive_options(const MemoryDecoder::Options& o) {
           .attention_width = o.attention_width,
           .compares_states = o.compares_states,
           .scoring = o.scoring,
+          .asks_by_token = o.asks_by_token,
           .is_gated = o.is_gated,
           .layers = o.layers,
           .dropout = o.dropout,

@@ -21,7 +21,7 @@ class MemoryDecoder {
     int64_t memory_width = 0;          ///< of the memory's rows
     std::string scoring = "additive";  ///< see scoring_of(), or kFixed
     int64_t attention_width = 0;       ///< see AttentiveDecoder::Options
-    bool compares_states = false, is_gated = false;
+    bool compares_states = false, asks_by_token = false, is_gated = false;
     int64_t layers = 1;
     double dropout = 0;  ///< between layers, and of what is read out
     bool has_bridge = true;

@@ -77,6 +77,12 @@ void check_weights(const Tensor& x, const AttentiveWeights& w, const AttendedSou
   check(s.k.dtype() == x.dtype() && s.v.dtype() == x.dtype(), ErrorKind::shape,
         "attentive recurrence: keys are {}, values {}, x {}; they must be of one dtype",
         dtype_name(s.k.dtype()), dtype_name(s.v.dtype()), dtype_name(x.dtype()));
+  check(!s.asked.defined() ||
+            (s.asked.shape() == Shape{x.size(0), d} && s.asked.dtype() == x.dtype()),
+        ErrorKind::shape,
+        "attentive recurrence: what tokens ask is {}; it must be [{}, {}] and {}, as x and the "
+        "keys are",
+        s.asked.shape(), x.size(0), d, dtype_name(x.dtype()));
 }
 
 // Where the weights of each row begin, and the end of all.
@@ -104,7 +110,7 @@ AttentiveLoop::AttentiveLoop(const Tensor& x, const AttentiveWeights& weights,
       loop_(x, weights.state, begin, segments, {.cell = options.cell}) {
   check_weights(x, weights, sources, options.scoring);
   for (Tensor* t : {&w_.state.w, &w_.state.bias, &w_.context, &w_.query, &w_.score, &w_.gate,
-                    &w_.gate_bias, &sources_.k, &sources_.v}) {
+                    &w_.gate_bias, &sources_.k, &sources_.v, &sources_.asked}) {
     *t = heddle::detached(*t);
   }
   const int64_t n = segments.count();
@@ -203,6 +209,7 @@ Rows AttentiveLoop::attend(const LoopStep& step, const Rows& state, GroupMemory&
                             .rows = step.rows(),
                             .sources = memory.sources.data(),
                             .q = q,
+                            .asked = sources_.asked.defined() ? sources_.asked.rows() : Rows(),
                             .gate_logits = memory.gate.data<float>(),
                             .contexts = contexts_.rows(),
                             .context = some(memory.context)});
@@ -309,9 +316,19 @@ Grads AttentiveLoop::gradients(CellLoop::Gradients d, const Backward& b) const {
       kernels().sum_columns(dlogits.rows(), dgate_bias.data<float>());
     }
   }
-  return {d.x,    d.w,    d.bias,    sum_of_products(d.x, contexts_),
-          dquery, dscore, dgate,     dgate_bias,
-          dk,     dv,     d.begin.h, d.begin.c};
+  return {d.x,
+          d.w,
+          d.bias,
+          sum_of_products(d.x, contexts_),
+          dquery,
+          dscore,
+          dgate,
+          dgate_bias,
+          dk,
+          dv,
+          d.begin.h,
+          d.begin.c,
+          sources_.asked.defined() ? b.dqueries : Tensor()};
 }
 
 }  // namespace
@@ -320,9 +337,9 @@ AttentiveRecurrence attentive_recurrence(const Tensor& x, const AttentiveWeights
                                          const AttendedSources& sources, const CellState& begin,
                                          const Segments& segments,
                                          const AttentiveOptions& options) {
-  const std::vector<Tensor> inputs = {x,         w.state.w, w.state.bias, w.context,
-                                      w.query,   w.score,   w.gate,       w.gate_bias,
-                                      sources.k, sources.v, begin.h,      begin.c};
+  const std::vector<Tensor> inputs = {x,       w.state.w, w.state.bias, w.context, w.query,
+                                      w.score, w.gate,    w.gate_bias,  sources.k, sources.v,
+                                      begin.h, begin.c,   sources.asked};
   bool keeps = false;
   for (const Tensor& input : inputs) keeps = keeps || needs_grad({&input});
   check(!keeps || (sources.key_rows.empty() && sources.source_of.empty()), ErrorKind::internal,

@@ -25,6 +25,7 @@ struct AttendedSources {
   const Segments* keys = nullptr;           ///< of each source
   std::span<const int32_t> key_rows = {};   ///< [keys->rows()] rows of k and v; empty: in order
   std::span<const int32_t> source_of = {};  ///< [sequences]; empty: sequence i asks source i
+  Tensor asked = {};                        ///< [rows, d] what tokens themselves ask; undefined: 0
 };
 
 struct AttentiveOptions {
@@ -42,13 +43,14 @@ struct AttentiveRecurrence {
   Tensor gates = {};  ///< [rows] f32, without gradient, if there are gates
 };
 
-/// e_i = score(query h_{t-1}, k_i), a = softmax(e), c_t = gate sum_i a_i v_i,
+/// e_i = score(query h_{t-1} + asked_t, k_i), a = softmax(e), c_t = gate sum_i a_i v_i,
 /// h_t = cell(x_t + context c_t, state h_{t-1} + bias); gate = sigmoid(gate h_{t-1} + gate_bias).
 /// x: [rows, gates h] pre-activations of the tokens, begin: states before the first token
 /// A sequence has the same bits whatever stands beside it, and in whatever parts it comes.
 /// Errors: shape if the sizes do not fit; internal if a gradient is wanted by key_rows or
 /// source_of.
-/// Source: Bahdanau et al. 2015, section 3 and appendix A; the gate: Xu et al. 2015, section 4.2.1.
+/// Source: Bahdanau et al. 2015, section 3 and appendix A; the gate: Xu et al. 2015, section 4.2.1;
+/// a query that knows the token before: Sennrich et al. 2017, "Nematus", section 2.
 AttentiveRecurrence attentive_recurrence(const Tensor& x, const AttentiveWeights& weights,
                                          const AttendedSources& sources, const CellState& begin,
                                          const Segments& segments, const AttentiveOptions& options);

@@ -18,6 +18,7 @@ struct RnnSeq2SeqConfig {
   int64_t encoder_layers = 1, decoder_layers = 1;
   std::string cell = "lstm", attention_scoring = "additive";
   bool bidirectional = true;
+  std::string attention_query = "state";
   int64_t attention_size = 0;
   double dropout = 0.2, embedding_dropout = 0.2;
   bool share_encoder_decoder_embeddings = true, tie_word_embeddings = true, output_bias = true;
@@ -42,6 +43,9 @@ struct RnnSeq2SeqConfig {
       "of the decoder's state and each of the encoder's: v tanh(W q + U k), products, one linear "
       "layer over [q; k]; none: one fixed context, the encoder's last state",
       one_of({"additive", "scaled_dot", "dot", "linear", kFixed}));
+    v("attention_query", attention_query,
+      "what asks: the state before a token is read, or that state and the token",
+      one_of({"state", "state_and_token"}));
     v("attention_size", attention_size,
       "width that states are projected to before they are compared; 0: hidden_size, and products "
       "compare the states themselves",
@@ -69,8 +73,10 @@ struct RnnSeq2SeqConfig {
   /// Of a row of the encoder.
   int64_t memory_width() const { return (bidirectional ? 2 : 1) * encoder_width(); }
   bool attends() const { return attention_scoring != kFixed; }
+  bool asks_by_token() const { return attention_query == "state_and_token"; }
   bool compares_states() const {
-    return attention_size == 0 && (attention_scoring == "dot" || attention_scoring == "scaled_dot");
+    return attention_size == 0 && !asks_by_token() &&
+           (attention_scoring == "dot" || attention_scoring == "scaled_dot");
   }
 };
 
@@ -103,6 +109,9 @@ void RnnSeq2SeqConfig::check(const std::string& source) const {
   heddle::check(attends() || attention_size == 0, ErrorKind::data,
                 "{}: attention_size is {}, but there is no attention (attention_scoring none)",
                 source, attention_size);
+  heddle::check(attends() || !asks_by_token(), ErrorKind::data,
+                "{}: attention_query is {}, but there is no attention (attention_scoring none)",
+                source, attention_query);
   heddle::check(decoder_vocab_size == 0 || !share_encoder_decoder_embeddings, ErrorKind::data,
                 "{}: decoder_vocab_size gives the target its own tokens, so its embeddings cannot "
                 "be the source's; set share_encoder_decoder_embeddings to false",
@@ -145,6 +154,7 @@ nn::MemoryDecoder::Options decoder_options(const RnnSeq2SeqConfig& c) {
           .scoring = c.attention_scoring,
           .attention_width = c.attention_size,
           .compares_states = c.compares_states(),
+          .asks_by_token = c.asks_by_token(),
           .layers = c.decoder_layers,
           .dropout = c.dropout};
 }
