@@ -45,7 +45,7 @@ const std::vector<std::string> kKinds = {
     kTransformer + R"(, "normalize_before": false, "decoder_position_embedding_type": "learned",
         "max_position_embeddings": 16)",
     kTransformer + R"(, "decoder_position_embedding_type": "rotary")",
-    R"(, "embedding_size": 12)",
+    R"(, "embedding_size": 12, "attention_query": "state_and_token")",
     R"(, "initial_state": "mean", "cell": "gru", "attention_gate": false)",
     R"(, "initial_state": "mean", "decoder_layers": 2, "attention_scoring": "scaled_dot")",
     R"(, "attention_scoring": "none", "decoder_layers": 2)",

@@ -36,6 +36,7 @@ const std::vector<std::string> kKinds = {
     R"(, "attention_scoring": "dot", "cell": "gru", "encoder_hidden_size": 8)",
     R"(, "attention_scoring": "scaled_dot", "attention_size": 6, "decoder_layers": 2)",
     R"(, "attention_scoring": "linear", "cell": "rnn_tanh")",
+    R"(, "attention_scoring": "dot", "attention_query": "state_and_token")",
     R"(, "attention_scoring": "none", "encoder_layers": 2, "decoder_layers": 2)",
     R"(, "attention_scoring": "none", "cell": "gru", "bidirectional": false)"};
 
@@ -106,6 +107,10 @@ TEST(RnnSeq2Seq, configs_that_do_not_fit_are_refused) {
                [] { RnnTranslator(R"(, "attention_scoring": "dot")"); });
   expect_error(ErrorKind::data, {"attention_size is 4, but there is no attention"},
                [] { RnnTranslator(R"(, "attention_scoring": "none", "attention_size": 4)"); });
+  expect_error(
+      ErrorKind::data, {"attention_query is state_and_token, but there is no attention"}, [] {
+        RnnTranslator(R"(, "attention_scoring": "none", "attention_query": "state_and_token")");
+      });
   expect_error(ErrorKind::data, {"set share_encoder_decoder_embeddings to false"},
                [] { RnnTranslator(R"(, "decoder_vocab_size": 30)"); });
   expect_error(ErrorKind::data, {"attention_scoring"},

@@ -31,19 +31,21 @@ TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
   const JudgedCaption judged =
       judge_seen_caption("a red circle is above a blue square", scene, words, {4, 4});
   EXPECT_TRUE(judged.is_grammatical && judged.is_true);
-  EXPECT_EQ(judged.pointing.words, 4);  // red, circle, blue, square
-  EXPECT_EQ(judged.pointing.peaks_inside, 2);
+  EXPECT_EQ(judged.pointing.colors.words, 2);  // red, blue
+  EXPECT_EQ(judged.pointing.colors.peaks_inside, 1);
+  EXPECT_EQ(judged.pointing.nouns.words, 2);  // circle, square
+  EXPECT_EQ(judged.pointing.nouns.peaks_inside, 1);
   // The circle is cell 0; the square covers 8 x 4 + 8 x 16 pixels of cells 10, 14 and 8 x 4 + 8 x
   // 16 of 11, 15: of 256 each 1/8, 1/2.
   const double even = 0.2 / 15, square = (0.125 + 0.5) * 2;
-  EXPECT_NEAR(judged.pointing.mass, 2 * 0.8 + 2 * square * even, 1e-6);
-  EXPECT_NEAR(judged.pointing.area, 2 * (256.0 + 320.0) / 4096, 1e-9);
+  EXPECT_NEAR(judged.pointing.all().mass, 2 * 0.8 + 2 * square * even, 1e-6);
+  EXPECT_NEAR(judged.pointing.all().area, 2 * (256.0 + 320.0) / 4096, 1e-9);
 
   EXPECT_FALSE(
       judge_seen_caption("a red circle is below a blue square", scene, words, {4, 4}).is_true);
   const JudgedCaption broken = judge_seen_caption("a red circle is a", scene, {}, {4, 4});
   EXPECT_FALSE(broken.is_grammatical || broken.is_true);
-  EXPECT_EQ(broken.pointing.words, 0);
+  EXPECT_EQ(broken.pointing.all().words, 0);
 }
 
 // A model that writes one token whenever it may.

@@ -148,6 +148,11 @@ class CaptionJudge {
   LeftOutImages left_out_{"eval"};
 };
 
+Json pointing_json(const train::PointingSums& p) {
+  return Json::object(
+      {{"words", p.words}, {"mass_ratio", p.mass_ratio()}, {"peak_inside", p.peak_share()}});
+}
+
 Json counts_json(const train::CaptionCounts& counts) {
   return Json::object({{"captions", counts.captions},
                        {"grammatical", counts.grammatical_share()},
@@ -171,10 +176,10 @@ Json as_json(const SetReport& r) {
     json["kinds"][caption_kind_name(static_cast<CaptionKind>(k))] = counts_json(r.scores.kinds[k]);
   }
   json["held_out"] = counts_json(r.scores.held_out);
-  const train::PointingSums& p = r.scores.pointing;
-  if (p.words == 0) return json;
-  json["attention"] = Json::object(
-      {{"words", p.words}, {"mass_ratio", p.mass_ratio()}, {"peak_inside", p.peak_share()}});
+  if (r.scores.pointing.all().words == 0) return json;
+  json["attention"] = pointing_json(r.scores.pointing.all());
+  json["attention"]["colors"] = pointing_json(r.scores.pointing.colors);
+  json["attention"]["nouns"] = pointing_json(r.scores.pointing.nouns);
   return json;
 }
 
@@ -201,12 +206,14 @@ std::string as_text(const SetReport& r) {
   if (r.scores.held_out.captions > 0) {
     text += counts_text(r.scores.held_out, "of held-out combinations");
   }
-  const train::PointingSums& p = r.scores.pointing;
-  if (p.words == 0) return text;
+  const train::Pointing& p = r.scores.pointing;
+  if (p.all().words == 0) return text;
   return text + fmt::format(
                     "\n  attention at {}: {:.2f} times even weights in the objects named, heaviest "
-                    "cell inside {:.2f} %",
-                    counted(p.words, "word"), p.mass_ratio(), 100 * p.peak_share());
+                    "cell inside {:.2f} % (colors {:.2f} %, nouns {:.2f} %)",
+                    counted(p.all().words, "word"), p.all().mass_ratio(),
+                    100 * p.all().peak_share(), 100 * p.colors.peak_share(),
+                    100 * p.nouns.peak_share());
 }
 
 }  // namespace

@@ -153,7 +153,8 @@ JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& sc
     const WordRole role = caption->words[w].role;
     const bool is_of_object = role == WordRole::color || role == WordRole::noun;
     if (!is_of_object || truth.named[w].empty()) continue;
-    judged.pointing += pointing_of(words[w], truth.named[w], scene, grid);
+    PointingSums& sums = role == WordRole::color ? judged.pointing.colors : judged.pointing.nouns;
+    sums += pointing_of(words[w], truth.named[w], scene, grid);
   }
   return judged;
 }

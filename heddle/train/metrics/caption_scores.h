@@ -50,11 +50,24 @@ struct PointingSums {
   }
 };
 
+/// By what the words are: a colour is chosen where several objects could be named next, a noun
+/// where the colour before it has said which.
+struct Pointing {
+  PointingSums colors, nouns;
+
+  void operator+=(const Pointing& o) { colors += o.colors, nouns += o.nouns; }
+  PointingSums all() const {
+    PointingSums sum = colors;
+    sum += nouns;
+    return sum;
+  }
+};
+
 struct CaptionScores {
   CaptionCounts all;                               ///< as the model writes them
   std::array<CaptionCounts, kCaptionKinds> kinds;  ///< asked for by kind, where one could be true
   CaptionCounts held_out;                 ///< of all of these: that mention what is held out
-  PointingSums pointing;                  ///< of all of these
+  Pointing pointing;                      ///< of all of these
   std::vector<std::string> written = {};  ///< of each image, as the model writes it
 
   /// Those that were asked for.
@@ -65,7 +78,7 @@ struct CaptionScores {
 /// Judges a caption of a scene. words, grid: see SeenWord; empty: no attention to judge
 struct JudgedCaption {
   bool is_grammatical = false, is_true = false, mentions_held_out = false;
-  PointingSums pointing = {};
+  Pointing pointing = {};
 };
 JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,
                                  std::span<const SeenWord> words, ImageSize grid);
