@@ -3,6 +3,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/rng.h"
 #include "heddle/data/batches.h"
 #include "heddle/data/labelled.h"
 #include "heddle/train/tasks/losses.h"
@@ -17,6 +18,7 @@ struct ClassFields : TextFields {
   template <class V>
   void fields(V& v) {
     sequence_fields(v);
+    subword_fields(v);
     v("label_key", label_key, "where it has its label, or the list of its words' labels");
     file_fields(v);
   }
@@ -57,10 +59,17 @@ class ClassTask final : public TextTask {
     shuffle(std::ssize(train_), text().batch_size);
   }
 
-  LossSums accumulate_whole(int64_t, std::span<const int64_t> samples,
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     SequenceBatch batch;
-    for (const int64_t s : samples) add_example(batch, train_, s);
+    for (const int64_t s : samples) {
+      if (sampler()) {
+        const ClassExample e = drawn(epoch, s);
+        batch.add(e.encoding.ids, s, e.classes, e.encoding.types);
+      } else {
+        add_example(batch, train_, s);
+      }
+    }
     return accumulate_classes(model(), batch.tokens(), batch.targets, run);
   }
 
@@ -93,6 +102,28 @@ class ClassTask final : public TextTask {
   }
 
  private:
+  // An example with the subwords of an epoch; as ever a text is cut at its end, and the class of a
+  // word stands at its first id, so that words are drawn one by one.
+  ClassExample drawn(int64_t epoch, int64_t s) const {
+    constexpr bool kIsWords = kHead == Head::token_classes;
+    const ClassExample& plain = train_[static_cast<size_t>(s)];
+    RngStream random = subword_stream(epoch, s);
+    const std::span<const int32_t> all = plain.encoding.ids;  // no special ones: see SubwordSampler
+    std::vector<int32_t> ids, classes;
+    for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+      end = begin + 1;
+      while (end < all.size() && !(kIsWords && plain.classes[end] >= 0)) ++end;
+      const size_t first = ids.size();
+      sampler()->sample(all.subspan(begin, end - begin), random, ids);
+      classes.resize(ids.size(), -1);
+      classes[first] = plain.classes[begin];
+    }
+    const size_t longest = std::min(ids.size(), static_cast<size_t>(most_));
+    ids.resize(longest);
+    classes.resize(kIsWords ? longest : 1);
+    return {.encoding = tokenizer().with_special(ids), .classes = classes};
+  }
+
   std::vector<ClassExample> examples_of(const std::vector<LabelledText>& texts) {
     return class_examples(
         tokenizer(), texts,

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/rng.h"
 #include "heddle/data/batches.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/loaded_model.h"
@@ -17,6 +19,9 @@ namespace {
 constexpr int64_t kValidationRows = 4096;
 // Sequences of a stream of validation at least: the first of each remembers nothing.
 constexpr int64_t kLeastStreamBlocks = 16;
+
+// Ids of the text that one stream of randomness draws anew; no id is joined across such parts.
+constexpr size_t kPartIds = 4096;
 
 // Texts end to end, each with its end behind it where the tokenizer has one.
 std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> texts) {
@@ -45,6 +50,7 @@ struct LanguageFields : TextFields {
   template <class V>
   void fields(V& v) {
     sequence_fields(v);
+    subword_fields(v);
     v("sampling", sampling,
       "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it; "
       "streams: so too, in batch_size parts side by side, along which a model remembers",
@@ -87,12 +93,13 @@ class LanguageTask final : public TextTask {
     block_ = whole_block_size();
     const BlockOrder order = block_order(own<Fields>().sampling);
     remembers_ = order == BlockOrder::streams && memory_length(*language_) > 0;
-    plan_.emplace(
-        static_cast<int64_t>(train_.size()),
-        BlockOptions{.block = block_, .batch = text().batch_size, .order = order, .seed = seed()});
+    begin_text(train_);
   }
 
-  int64_t batches(int64_t) override { return plan_->batches(); }
+  int64_t batches(int64_t epoch) override {
+    begin_epoch(epoch);
+    return plan_->batches();
+  }
   NamedTensors carried() const override { return memory_.tensors(); }
   void carry_on(const NamedTensors& tensors, int64_t epoch, int64_t batch) override {
     memory_.restore(tensors, {epoch, batch}, text().batch_size);
@@ -101,7 +108,8 @@ class LanguageTask final : public TextTask {
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     SequenceBatch batch;
-    for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
+    begin_epoch(epoch);
+    for (const int64_t s : samples) add(batch, epoch_text_, plan_->begin(epoch, s), block_, s);
     nn::TokenRows tokens = batch.tokens();
     if (!remembers_) return accumulate_gradients(*language_, tokens, run, batch.targets);
     const StreamMemory::Place place{epoch, samples[0] / text().batch_size};
@@ -136,8 +144,32 @@ class LanguageTask final : public TextTask {
   }
 
  private:
-  std::vector<int64_t> batch_samples(int64_t, int64_t batch) override {
+  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
+    begin_epoch(epoch);
     return plan_->batch(batch);
+  }
+
+  void begin_text(std::span<const int32_t> ids) {
+    epoch_text_ = ids;
+    plan_.emplace(std::ssize(ids), BlockOptions{.block = block_,
+                                                .batch = text().batch_size,
+                                                .order = block_order(own<Fields>().sampling),
+                                                .seed = seed()});
+  }
+
+  // Where subwords are drawn each epoch has a text of its own, and as many batches as it fills.
+  void begin_epoch(int64_t epoch) {
+    if (!sampler() || epoch == drawn_epoch_) return;
+    Chunks drawn((train_.size() + kPartIds - 1) / kPartIds);
+    parallel_for(std::ssize(drawn), [&](int64_t i) {
+      const std::span rest = std::span<const int32_t>(train_).subspan(i * kPartIds);
+      RngStream random = subword_stream(epoch, i);
+      sampler()->sample(rest.first(std::min(rest.size(), kPartIds)), random, drawn[i]);
+    });
+    drawn_.clear();
+    for (const auto& ids : drawn) drawn_.insert(drawn_.end(), ids.begin(), ids.end());
+    begin_text(drawn_);
+    drawn_epoch_ = epoch;
   }
 
   LossSums blocks_loss(const nn::Run& run) const {
@@ -181,7 +213,9 @@ class LanguageTask final : public TextTask {
     batch.add(text.subspan(begin, length), sample, text.subspan(begin + 1, length));
   }
 
-  std::vector<int32_t> train_, val_;
+  std::vector<int32_t> train_, val_, drawn_;
+  std::span<const int32_t> epoch_text_;  // of the epoch: train_ or drawn_
+  int64_t drawn_epoch_ = -1;
   const LanguageModel* language_ = nullptr;
   int64_t block_ = 0;
   std::optional<BlockPlan> plan_;

@@ -7,6 +7,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/rng.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/dropped_characters.h"
 #include "heddle/text/training/tokenizer_trainer.h"
@@ -59,6 +60,21 @@ Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::st
   return Tokenizer::load(folder);
 }
 
+// That the run's tokenizer, which is made of the text where none is named, has more than one
+// segmentation.
+void check_sampling(const TextFields& own, const std::string& from) {
+  if (own.tokenizer.empty() && from.empty()) {
+    check(own.tokenizer_type == "bpe" || own.tokenizer_type == "unigram", ErrorKind::usage,
+          "text_sampling {}: a {} tokenizer has one segmentation of a text; set `tokenizer_type` "
+          "bpe or unigram, or `text_sampling` 0",
+          own.text_sampling, own.tokenizer_type);
+    return;
+  }
+  const std::string path = own.tokenizer.empty() ? find_model_dir(from) : own.tokenizer;
+  // A run that goes on has a copy.
+  if (path_exists(path)) SubwordSampler(Tokenizer::load(path), own.text_sampling);
+}
+
 }  // namespace
 
 // GPT-2's and BERT's optimisation, but for the rate.
@@ -76,6 +92,7 @@ void TextFields::check_data(const TrainConfig& config, const RunPaths& paths) co
   check(!paths.data.empty(), ErrorKind::usage,
         "train needs `data`, a file or a folder of them, for task {}", config.task);
   find_text_files(files(paths));
+  if (text_sampling > 0) check_sampling(*this, paths.from);
 }
 
 DocumentFiles TextFields::files(const RunPaths& paths) const {
@@ -92,11 +109,18 @@ std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer,
 
 void TextTask::open_tokenizer(std::span<const std::string> texts) {
   tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
+  if (text().text_sampling > 0) sampler_.emplace(*tokenizer_, text().text_sampling);
   DroppedCharacters dropped(*tokenizer_);
   for (const std::string& text : texts) dropped.count_in(text);
   if (dropped.count() == 0) return;
   log_warning("the vocabulary lacks {} of the texts, which the model does not see: {}",
               dropped.counted_characters(), dropped.examples());
+}
+
+RngStream TextTask::subword_stream(int64_t epoch, int64_t part) const {
+  static const uint64_t kSite = hash_name("train/text subwords");
+  return RngStream(
+      make_key(seed(), static_cast<uint64_t>(epoch), kSite, static_cast<uint64_t>(part)));
 }
 
 void TextTask::make_model(Head head, const std::vector<std::string>& labels) {

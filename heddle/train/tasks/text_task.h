@@ -7,17 +7,18 @@
 #include <vector>
 
 #include "heddle/data/documents.h"
+#include "heddle/text/subword_sampler.h"
 #include "heddle/train/batches/sequences.h"
 #include "heddle/train/tasks/model_task.h"
 
 namespace heddle::train {
 
-/// fields() of a task puts its own between these two parts.
+/// fields() of a task puts its own between these parts; subword_fields() where subwords are drawn.
 class TextFields : public TaskFields {
  public:
   std::string tokenizer, tokenizer_type = "wordpiece", text_key = "text";
   int64_t block_size = 0, batch_size = 16;
-  double val_share = 0.1;
+  double val_share = 0.1, text_sampling = 0;
 
   void suit(TrainConfig& config) override;
   void check_data(const TrainConfig& config, const RunPaths& paths) const override;
@@ -33,6 +34,14 @@ class TextFields : public TaskFields {
       one_of({"char", "bpe", "unigram", "wordpiece"}));
     v("block_size", block_size, "tokens of a sequence; 0: as many as the model takes", at_least(0));
     v("batch_size", batch_size, "sequences of a batch", between(1, 1 << 30));
+  }
+  template <class V>
+  void subword_fields(V& v) {
+    v("text_sampling", text_sampling,
+      "the text that is trained on is cut into other subwords each epoch: of a bpe tokenizer the "
+      "share of merges left out (0.1), of a unigram one the power of probabilities they are drawn "
+      "by (0.2); 0: never",
+      between(0, 1));
   }
   template <class V>
   void file_fields(V& v) {
@@ -69,11 +78,16 @@ class TextTask : public ModelTask {
   SaveOptions save_options() const override { return {.tokenizer = &*tokenizer_}; }
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Draws the subwords of the training text where text_sampling is above 0; nullptr: it is 0.
+  const SubwordSampler* sampler() const { return sampler_ ? &*sampler_ : nullptr; }
+  /// What those of a part of the text are drawn by: a pure function of seed, epoch and part.
+  RngStream subword_stream(int64_t epoch, int64_t part) const;
   const TokenModel& model() const { return ModelTask::model().need<TokenModel>("train"); }
   const TextFields& text() const { return own<TextFields>(); }
 
  private:
   std::optional<Tokenizer> tokenizer_;
+  std::optional<SubwordSampler> sampler_;
 };
 
 /// Over documents that are cut into sequences.
