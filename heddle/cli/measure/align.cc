@@ -5,6 +5,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
+#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -39,27 +40,36 @@ struct Texts {
   std::string source_name, target_name;  // for messages
 };
 
+// Both sides of a line, SOURCE ||| TARGET.
+std::pair<std::string, std::string> split_pair(const std::string& line, const std::string& path,
+                                               int64_t number) {
+  const size_t at = line.find(kBar);
+  check(at != std::string::npos, ErrorKind::data,
+        "{}: line {}: there is no ' ||| '; a line is SOURCE ||| TARGET", path, number);
+  return {line.substr(0, at), line.substr(at + kBar.size())};
+}
+
 Texts split_pairs(std::span<const std::string> lines, int64_t first, const std::string& path) {
   Texts texts{{}, {}, path, path};
   for (const std::string& line : lines) {
-    const size_t at = line.find(kBar);
-    check(at != std::string::npos, ErrorKind::data,
-          "{}: line {}: there is no ' ||| '; a line is SOURCE ||| TARGET", path,
-          first + (&line - lines.data()));
-    texts.source.push_back(line.substr(0, at));
-    texts.target.push_back(line.substr(at + kBar.size()));
+    auto [source, target] = split_pair(line, path, first + (&line - lines.data()));
+    texts.source.push_back(std::move(source));
+    texts.target.push_back(std::move(target));
   }
   return texts;
 }
 
-Texts read_texts(const Flags& flags) {
-  if (!flags.pairs.empty()) {
-    check(flags.source.empty() && flags.target.empty(), ErrorKind::usage,
-          "align: --pairs holds both sides; leave out --src and --tgt");
-    return split_pairs(read_lines(flags.pairs, "align"), 1, flags.pairs);
-  }
-  check(!flags.source.empty() && !flags.target.empty(), ErrorKind::usage,
+void check_texts(const Flags& flags) {
+  const bool has_files = !flags.source.empty() && !flags.target.empty();
+  check(flags.pairs.empty() || (flags.source.empty() && flags.target.empty()), ErrorKind::usage,
+        "align: --pairs holds both sides; leave out --src and --tgt");
+  check(!flags.pairs.empty() || has_files, ErrorKind::usage,
         "align needs --src FILE and --tgt FILE, or --pairs FILE");
+}
+
+Texts read_texts(const Flags& flags) {
+  check_texts(flags);
+  if (!flags.pairs.empty()) return split_pairs(read_lines(flags.pairs, "align"), 1, flags.pairs);
   auto [source, target] = read_pairs(flags.source, flags.target, "align");
   return {std::move(source), std::move(target), flags.source, flags.target};
 }
@@ -197,33 +207,68 @@ void report(const Flags& flags, const train::AlignmentScore& score, size_t pairs
   }
 }
 
-// Adds the words of each line of a file. Errors: data for a line that is not UTF-8.
-void add_words(const std::vector<std::string>& lines, const std::string& path,
-               std::vector<train::LineWords>& words) {
-  int64_t number = 0;
-  for (const std::string& line : lines) {
-    check_line_utf8(line, path, ++number);
-    words.push_back(split_at_spaces(line));
+// Texts as numbers of words: a line is forgotten once it is read.
+struct PairWords {
+  train::WordLines source, target;
+};
+
+// Adds the pairs of two files. Errors: those of read_pairs(); data for a line that is not UTF-8.
+void add_files(const std::string& source, const std::string& target, PairWords& sides) {
+  LineReader sources(source), targets(target);
+  bool has_source = true, has_target = true;
+  for (std::string a, b; has_source || has_target;) {
+    has_source = sources.next(a);
+    has_target = targets.next(b);
+    if (!has_source || !has_target) continue;
+    sources.check_utf8(a);
+    targets.check_utf8(b);
+    sides.source.add(split_at_spaces(a));
+    sides.target.add(split_at_spaces(b));
   }
+  for (const LineReader* reader : {&sources, &targets}) {
+    check(reader->line_number() > 0, ErrorKind::data,
+          "{}: the file is empty; align needs at least one line", reader->path());
+  }
+  check(sources.line_number() == targets.line_number(), ErrorKind::data,
+        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
+        "other",
+        source, sources.line_number(), target, targets.line_number());
+}
+
+// The same of one file, SOURCE ||| TARGET.
+void add_pairs(const std::string& path, PairWords& sides) {
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) {
+    reader.check_utf8(line);
+    const auto [source, target] = split_pair(line, path, reader.line_number());
+    sides.source.add(split_at_spaces(source));
+    sides.target.add(split_at_spaces(target));
+  }
+  check(reader.line_number() > 0, ErrorKind::data,
+        "{}: the file is empty; align needs at least one line", path);
 }
 
 // Of the first `count` pairs, learned from all.
-std::vector<Alignment> align_one_way(const std::vector<train::LineWords>& sources,
-                                     const std::vector<train::LineWords>& targets, size_t count,
+std::vector<Alignment> align_one_way(const train::WordLines& sources,
+                                     const train::WordLines& targets, int64_t count,
                                      const train::AlignerOptions& options) {
   const train::StatisticalAligner aligner(sources, targets, options);
-  std::vector<Alignment> alignments;
-  for (size_t i = 0; i < count; ++i) alignments.push_back(aligner.align(sources[i], targets[i]));
+  std::vector<Alignment> alignments(static_cast<size_t>(count));
+  parallel_for(count, [&](int64_t i) {
+    alignments[static_cast<size_t>(i)] = aligner.align(sources.line(i), targets.line(i));
+  });
   return alignments;
 }
 
-std::vector<Alignment> align_both_ways(const std::vector<train::LineWords>& sources,
-                                       const std::vector<train::LineWords>& targets, size_t count,
-                                       const Flags& flags) {
-  std::vector<Alignment> links = align_one_way(sources, targets, count, flags.aligner);
-  if (flags.symmetrize == "none") return links;
-  std::vector<Alignment> back = align_one_way(targets, sources, count, flags.aligner);
-  for (size_t i = 0; i < count; ++i) {
+std::vector<Alignment> align_both_ways(const PairWords& sides, int64_t count, const Flags& flags) {
+  train::AlignerOptions options = flags.aligner;
+  const bool is_one_way = flags.symmetrize == "none";
+  if (!is_one_way) options.label = "align forwards";
+  std::vector<Alignment> links = align_one_way(sides.source, sides.target, count, options);
+  if (is_one_way) return links;
+  options.label = "align backwards";
+  std::vector<Alignment> back = align_one_way(sides.target, sides.source, count, options);
+  for (size_t i = 0; i < links.size(); ++i) {
     for (AlignmentLink& link : back[i]) std::swap(link.source, link.target);
     std::ranges::sort(back[i]);
     links[i] = train::symmetrize(links[i], back[i], flags.symmetrize);
@@ -231,7 +276,7 @@ std::vector<Alignment> align_both_ways(const std::vector<train::LineWords>& sour
   return links;
 }
 
-void run_statistical(const Flags& flags) {
+void check_statistical(const Flags& flags) {
   check(flags.model.empty(), ErrorKind::usage,
         "align: --statistical learns from the pairs alone; leave out the model {}", flags.model);
   const AlignmentOptions& o = flags.options;
@@ -242,23 +287,27 @@ void run_statistical(const Flags& flags) {
         "align: --statistical learns from all lines; leave out --skip-bad");
   check(flags.train_source.empty() == flags.train_target.empty(), ErrorKind::usage,
         "align: --train-src and --train-tgt go together, line by line");
-  const Texts texts = read_texts(flags);
+  check_texts(flags);
+}
+
+void run_statistical(const Flags& flags) {
+  check_statistical(flags);
+  apply_compute_flags(flags.compute);
+  PairWords sides;
+  flags.pairs.empty() ? add_files(flags.source, flags.target, sides)
+                      : add_pairs(flags.pairs, sides);
+  const int64_t count = sides.source.lines();
   std::vector<train::GoldAlignment> gold;
-  if (!flags.gold.empty()) gold = read_gold(flags, texts.source.size());
-  std::vector<train::LineWords> source, target;
-  add_words(texts.source, texts.source_name, source);
-  add_words(texts.target, texts.target_name, target);
-  if (!flags.train_source.empty()) {
-    const PairLines more = read_pairs(flags.train_source, flags.train_target, "align");
-    add_words(more.source, flags.train_source, source);
-    add_words(more.target, flags.train_target, target);
-  }
-  const auto alignments = align_both_ways(source, target, texts.source.size(), flags);
+  if (!flags.gold.empty()) gold = read_gold(flags, static_cast<size_t>(count));
+  if (!flags.train_source.empty()) add_files(flags.train_source, flags.train_target, sides);
+  const auto alignments = align_both_ways(sides, count, flags);
   write_links(flags, alignments);
   if (flags.gold.empty()) return;
   train::AlignmentScore score;
-  for (size_t i = 0; i < gold.size(); ++i) {
-    train::add_pair(score, alignments[i], gold[i], source[i].size(), target[i].size());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    train::add_pair(score, alignments[at], gold[at], sides.source.line(i).size(),
+                    sides.target.line(i).size());
   }
   report(flags, score, gold.size(), {});
 }
