@@ -6,7 +6,9 @@
 #include "heddle/base/error.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 #include "heddle/train/batches/taught_pairs.h"
+#include "tests/support/places.h"
 #include "tests/train/pair_run.h"
 
 namespace heddle::train {
@@ -110,6 +112,29 @@ TEST_F(TaughtRun, teacher_that_is_none_is_refused) {
   EXPECT_THROW(train(student("sequence"), "student", folder_ / "nothing"), Error);
   EXPECT_THROW(train(student("added"), "student", ""), Error);
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(folder_ / "student/train.json")));
+}
+
+TEST_F(TaughtRun, tokenizer_of_one_segmentation_is_refused_before_the_teacher_works) {
+  TrainConfig config = student("sequence");
+  const std::string given = folder_ / "given";
+  std::filesystem::create_directory(given);
+  character_tokenizer(std::vector<std::string>{"some text"}).save_folder(given);
+  set_from_string(config, "tokenizer", given);
+  for (const char* side : {"source_sampling", "target_sampling"}) {
+    TrainConfig drawn = config;
+    set_from_string(drawn, side, "0.1");
+    expect_error(ErrorKind::usage, {"one segmentation"},
+                 [&] { train(drawn, "student", folder_ / "teacher"); });
+    // A model that is there brings its own.
+    const std::string marian = std::string(testing::kFixtures) + "/marian/separate";
+    expect_error(ErrorKind::usage, {"one segmentation"}, [&] {
+      train_model(
+          drawn,
+          {.paths = {.data = folder_ / "data", .from = marian, .teacher = folder_ / "teacher"},
+           .out = folder_ / "student"});
+    });
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "student"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "heddle/base/names.h"
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/text/subword_sampler.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/training/tokenizer_trainer.h"
 #include "heddle/train/batches/taught_pairs.h"
@@ -128,6 +129,26 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
   return both;
 }
 
+// That the tokenizers whose segmentations are to be drawn have more than one. Those that the run
+// trains have; of a given one that is gone a run that goes on has a copy.
+void check_sampling(const TrainConfig& config, const PairFields& own, const std::string& from) {
+  if (own.source_sampling == 0 && own.target_sampling == 0) return;
+  const auto check_tokenizer = [](const Tokenizer& tokenizer, double rate) {
+    if (rate > 0) SubwordSampler(tokenizer, rate);
+  };
+  if (!from.empty()) {
+    const LoadedModel base = load_translation_model(from);
+    check_tokenizer(*base.tokenizer, own.source_sampling);
+    return check_tokenizer(base.target(), own.target_sampling);
+  }
+  const bool is_joint = !facts_of(config.stack).has_two_vocabularies;
+  const auto check_given = [&](const std::string& path, double rate) {
+    if (!path.empty() && path_exists(path)) check_tokenizer(Tokenizer::load(path), rate);
+  };
+  check_given(own.tokenizer, own.source_sampling);
+  check_given(is_joint ? own.tokenizer : own.target_tokenizer, own.target_sampling);
+}
+
 }  // namespace
 
 void PairFields::check_fit(const TrainConfig& config, const std::string& source) const {
@@ -158,6 +179,7 @@ void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) co
   check(!paths.from.empty() || config.stack.config().is_own_format(), ErrorKind::usage,
         "train: a {} is trained from one that is there, with its tokenizer; name it with `from`",
         config.model_type);
+  check_sampling(config, *this, paths.from);
   if (corpus != "files") {
     const char* target = corpus == "agreement" ? "fr" : "de";
     check(source_lang == "en" && target_lang == target, ErrorKind::usage,

@@ -64,7 +64,8 @@ class PairFields : public TaskFields {
 
   void check_fit(const TrainConfig& config, const std::string& source) const override;
   /// Errors: usage if no folder is named, or a file in its place, or a model is to be made in a
-  /// format that is not heddle's own; data if the folder or a file is missing.
+  /// format that is not heddle's own, or a tokenizer of one segmentation of a text is to be drawn
+  /// from; data if the folder or a file is missing.
   void check_data(const TrainConfig& config, const RunPaths& paths) const override;
 };
 
