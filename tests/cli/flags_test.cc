@@ -181,6 +181,34 @@ TEST(Help, of_training_is_a_page_of_what_most_runs_set) {
   EXPECT_GT(lines_of(all).size(), 200u);
 }
 
+TEST(Help, says_what_teaching_means_for_each_task_and_other_tasks_refuse_it) {
+  const std::string all = help_of({"train"}, "--help-all");
+  const size_t at = all.find("--teaching ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string help = all.substr(at, all.find("\n\n", at) - at);
+  const size_t translation = help.find("of translation: "), images = help.find("of image_class");
+  for (const auto& [word, begin] : {std::pair{"sequence: ", translation},
+                                    {"added: ", translation},
+                                    {"hard: ", images},
+                                    {"soft: ", images}}) {
+    EXPECT_NE(help.find(word, begin), std::string::npos) << word << help;
+  }
+  const auto refusal = [](const std::string& task, const std::string& teaching) {
+    const CliResult result = run_heddle({"train", "--task", task, "--data", "none", "--out", "none",
+                                         "--teacher", "none", "--teaching", teaching});
+    EXPECT_EQ(result.exit_code, 2);
+    return result.err;
+  };
+  for (const char* word : {"hard", "soft"}) {
+    const std::string of_translation = refusal("translation", word);
+    EXPECT_NE(of_translation.find("sequence, added"), std::string::npos) << of_translation;
+    const std::string of_text = refusal("causal_lm", word);
+    EXPECT_NE(of_text.find("has no --teaching"), std::string::npos) << of_text;
+  }
+  const std::string of_images = refusal("image_classification", "added");
+  EXPECT_NE(of_images.find("hard, soft"), std::string::npos) << of_images;
+}
+
 TEST(Help, of_a_task_or_a_preset_has_its_settings_alone) {
   const std::string masked = help_of({"train", "--task", "masked_lm"});
   EXPECT_NE(masked.find("--mask-share number         share"), std::string::npos) << masked;
