@@ -1,7 +1,10 @@
 // heddle score at the command line: files in, two lines or one of JSON out, and bad input.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -166,6 +169,68 @@ TEST(Score, another_system_is_compared_by_the_bootstrap) {
                         "--against", kMetrics + "paired.base", "--samples", "0"})
                 .exit_code,
             2);
+}
+
+TEST(Score, several_systems_are_lines_of_one_table_and_an_array_of_json) {
+  const std::vector<std::string> words = {"score",
+                                          "--hyp",
+                                          kMetrics + "paired.base",
+                                          "--ref",
+                                          kMetrics + "paired.ref",
+                                          "--against",
+                                          kMetrics + "paired.near",
+                                          "--against",
+                                          kMetrics + "paired.far"};
+  const CliResult text = run_heddle(words);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  for (const char* name : {"paired.base  ", "paired.near  ", "paired.far  "}) {
+    EXPECT_NE(text.out.find(name), std::string::npos) << name << text.out;
+  }
+  std::vector<std::string> as_json = words;
+  as_json.push_back("--json");
+  const Json all = Json::parse(run_heddle(as_json).out).at("bootstrap");
+  const auto& systems = all.at("against").as_array();
+  ASSERT_EQ(systems.size(), 2u);
+  EXPECT_EQ(systems[0].get_string("file"), kMetrics + "paired.near");
+  // paired.tsv
+  std::ifstream expected(kMetrics + "paired.tsv");
+  int seen = 0;
+  std::string name, metric;
+  for (double s, mean, half, b, b_mean, b_half, p;
+       expected >> name >> metric >> s >> mean >> half >> b >> b_mean >> b_half >> p; ++seen) {
+    SCOPED_TRACE(name + metric);
+    const char* key = metric == "BLEU" ? "bleu" : "chrf";
+    const Json& one = systems[name == "near" ? 0 : 1].at(key);
+    EXPECT_NEAR(one.get_double("score"), s, 1e-9);
+    EXPECT_NEAR(one.get_double("half_width"), half, 1e-4);
+    EXPECT_DOUBLE_EQ(one.get_double("p"), p);
+    EXPECT_NEAR(all.at(key).get_double("mean"), b_mean, 1e-4);
+  }
+  EXPECT_EQ(seen, 4);
+}
+
+TEST(Score, confidence_is_the_mean_and_interval_of_one_system) {
+  const std::vector<std::string> words = {"score", "--hyp", kMetrics + "paired.base", "--ref",
+                                          kMetrics + "paired.ref"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return run_heddle(more);
+  };
+  const Json all = Json::parse(with({"--confidence", "--json"}).out).at("bootstrap");
+  EXPECT_EQ(all.get_int("samples"), 1000);
+  std::ifstream expected(kMetrics + "paired.tsv");
+  std::string name, metric;
+  double s = 0, mean = 0, half = 0, b = 0, b_mean = 0, b_half = 0;
+  expected >> name >> metric >> s >> mean >> half >> b >> b_mean >> b_half;
+  ASSERT_EQ(metric, "BLEU");
+  EXPECT_NEAR(all.at("bleu").get_double("mean"), b_mean, 1e-4);
+  EXPECT_NEAR(all.at("bleu").get_double("half_width"), b_half, 1e-4);
+  const CliResult text = with({"--confidence"});
+  EXPECT_NE(text.out.find(fmt::format("({:.2f} ± {:.2f})", b_mean, b_half)), std::string::npos)
+      << text.out;
+  EXPECT_EQ(text.out.find("p ="), std::string::npos) << text.out;
+  EXPECT_EQ(with({"--samples", "10"}).exit_code, 2);
+  EXPECT_EQ(with({"--confidence", "--samples", "0"}).exit_code, 2);
 }
 
 TEST(Score, unknown_tokenizer_is_a_usage_error) {

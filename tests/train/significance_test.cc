@@ -52,16 +52,17 @@ TEST(PairedBootstrap, equals_sacrebleu) {
         of_base.score >> of_base.mean >> of_base.half_width >> p;
     ASSERT_FALSE(in.fail());
     const auto hypotheses = lines_of(system);
-    const PairedScores found = metric == "BLEU" ? paired_bleu(hypotheses, base, references)
-                                                : paired_chrf(hypotheses, base, references);
+    const PairedScores both = metric == "BLEU" ? paired_bleu(base, {hypotheses}, references)
+                                               : paired_chrf(base, {hypotheses}, references);
+    const PairedScore& found = both.systems[0];
     // There a sample's counts are divided in 32 bits.
     constexpr double kTolerance = 1e-4;
     EXPECT_NEAR(found.system.score, of_system.score, 1e-9);
     EXPECT_NEAR(found.system.mean, of_system.mean, kTolerance);
     EXPECT_NEAR(found.system.half_width, of_system.half_width, kTolerance);
-    EXPECT_NEAR(found.baseline.score, of_base.score, 1e-9);
-    EXPECT_NEAR(found.baseline.mean, of_base.mean, kTolerance);
-    EXPECT_NEAR(found.baseline.half_width, of_base.half_width, kTolerance);
+    EXPECT_NEAR(both.baseline.score, of_base.score, 1e-9);
+    EXPECT_NEAR(both.baseline.mean, of_base.mean, kTolerance);
+    EXPECT_NEAR(both.baseline.half_width, of_base.half_width, kTolerance);
     EXPECT_DOUBLE_EQ(found.p, p);
     ++seen;
   }
@@ -70,9 +71,23 @@ TEST(PairedBootstrap, equals_sacrebleu) {
 
 TEST(PairedBootstrap, a_system_against_itself_is_no_better) {
   const auto base = lines_of("base"), references = lines_of("ref");
-  const PairedScores found = paired_bleu(base, base, references, {}, {.samples = 50});
-  EXPECT_EQ(found.p, 1);
-  EXPECT_EQ(found.system.mean, found.baseline.mean);
+  const PairedScores found = paired_bleu(base, {base}, references, {}, {.samples = 50});
+  EXPECT_EQ(found.systems[0].p, 1);
+  EXPECT_EQ(found.systems[0].system.mean, found.baseline.mean);
+}
+
+TEST(PairedBootstrap, other_systems_and_their_lack_change_no_bit) {
+  const auto base = lines_of("base"), far = lines_of("far"), near = lines_of("near"),
+             references = lines_of("ref");
+  const PairedScores all = paired_bleu(base, {far, near}, references, {}, {.samples = 50});
+  const PairedScores one = paired_bleu(base, {near}, references, {}, {.samples = 50});
+  EXPECT_EQ(all.systems[1].p, one.systems[0].p);
+  EXPECT_EQ(all.systems[1].system.mean, one.systems[0].system.mean);
+  const ResampledScore alone = resampled_bleu(far, references, {}, {.samples = 50});
+  EXPECT_EQ(all.systems[0].system.mean, alone.mean);
+  EXPECT_EQ(all.systems[0].system.half_width, alone.half_width);
+  EXPECT_EQ(paired_chrf(base, {far}, references, {}, {.samples = 50}).systems[0].system.mean,
+            resampled_chrf(far, references, {}, {.samples = 50}).mean);
 }
 
 TEST(PairedBootstrap, more_samples_begin_with_those_of_fewer) {
@@ -92,13 +107,13 @@ TEST(PairedBootstrap, threads_change_no_bit) {
   const auto run = [&](int threads) {
     const int before = num_threads();
     set_num_threads(threads);
-    const PairedScores found = paired_chrf(far, base, references, {}, {.samples = 40});
+    const PairedScores found = paired_chrf(base, {far}, references, {}, {.samples = 40});
     set_num_threads(before);
     return found;
   };
   const PairedScores one = run(1), three = run(3);
-  EXPECT_EQ(one.system.mean, three.system.mean);
-  EXPECT_EQ(one.p, three.p);
+  EXPECT_EQ(one.systems[0].system.mean, three.systems[0].system.mean);
+  EXPECT_EQ(one.systems[0].p, three.systems[0].p);
 }
 
 }  // namespace

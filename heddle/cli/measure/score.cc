@@ -1,8 +1,10 @@
 // heddle score: BLEU and chrF of a file of translations against one or more files of references,
-// by length of the source, and beside another system's.
+// by length of the source, how it spreads over samples of the lines, and beside other systems'.
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
+#include <optional>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
@@ -17,10 +19,10 @@ namespace heddle::cli {
 namespace {
 
 struct ScoreFlags {
-  std::string hypothesis, against, source;
-  std::vector<std::string> references;
-  int64_t samples = train::BootstrapOptions{}.samples;
-  bool lowercase = false;
+  std::string hypothesis, source;
+  std::vector<std::string> references, against;
+  std::optional<int64_t> samples;
+  bool lowercase = false, confidence = false;
   std::string tokenize = "13a";
   bool json = false;
 };
@@ -110,24 +112,92 @@ Json as_json(const train::ResampledScore& s) {
   return Json::object({{"score", s.score}, {"mean", s.mean}, {"half_width", s.half_width}});
 }
 
-Json as_json(const train::PairedScores& s) {
-  return Json::object(
-      {{"system", as_json(s.system)}, {"baseline", as_json(s.baseline)}, {"p", s.p}});
+std::string as_text(const train::ResampledScore& s) {
+  return fmt::format("{:.2f} ({:.2f} ± {:.2f})", s.score, s.mean, s.half_width);
 }
 
-std::string as_text(const char* metric, const train::PairedScores& s) {
-  return fmt::format(
-      "{:6}{:.2f} ({:.2f} ± {:.2f}) against {:.2f} ({:.2f} ± {:.2f}): {:+.2f}, p = {:.4f}\n",
-      metric, s.system.score, s.system.mean, s.system.half_width, s.baseline.score, s.baseline.mean,
-      s.baseline.half_width, s.system.score - s.baseline.score, s.p);
+// What the bootstrap says of the hypotheses and of each system that they are against.
+struct Bootstrap {
+  int64_t samples = 0;
+  uint32_t seed = 0;
+  train::PairedScores bleu = {}, chrf = {};
+};
+
+Bootstrap resample(const ScoreFlags& flags, const Lines& hypotheses,
+                   const std::vector<Lines>& references, const Metrics& m) {
+  train::BootstrapOptions options;
+  options.samples = flags.samples.value_or(options.samples);
+  std::vector<Lines> systems;
+  for (const std::string& path : flags.against) {
+    systems.push_back(read_beside(path, flags, hypotheses.size()));
+  }
+  return {.samples = options.samples,
+          .seed = options.seed,
+          .bleu = train::paired_bleu(hypotheses, systems, references, m.bleu, options),
+          .chrf = train::paired_chrf(hypotheses, systems, references, m.chrf, options)};
+}
+
+Json as_json(const Bootstrap& b, const std::vector<std::string>& against) {
+  Json json = Json::object({{"samples", b.samples},
+                            {"seed", b.seed},
+                            {"bleu", as_json(b.bleu.baseline)},
+                            {"chrf", as_json(b.chrf.baseline)}});
+  if (against.empty()) return json;
+  Json systems = Json::array();
+  for (size_t i = 0; i < against.size(); ++i) {
+    Json one = Json::object({{"file", against[i]}});
+    const auto add = [&](const char* metric, const train::PairedScore& s) {
+      one[metric] = as_json(s.system);
+      one[metric]["p"] = s.p;
+    };
+    add("bleu", b.bleu.systems[i]);
+    add("chrf", b.chrf.systems[i]);
+    systems.push_back(one);
+  }
+  json["against"] = systems;
+  return json;
+}
+
+// A line for each system; p is of its difference from the first, the hypotheses.
+std::string as_text(const Bootstrap& b, const ScoreFlags& flags) {
+  const bool is_alone = flags.against.empty();
+  size_t width = flags.hypothesis.size();
+  for (const std::string& path : flags.against) width = std::max(width, path.size());
+  // Differences are in every other cell.
+  const auto line_of = [&](const std::string& name, const std::array<std::string, 4>& cells) {
+    std::string line = fmt::format("{:{}}", name, width);
+    for (size_t i = 0; i < cells.size(); i += is_alone ? 2 : 1) {
+      line += fmt::format("  {:22}", cells[i]);
+    }
+    return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  };
+  const auto difference = [](const train::PairedScore& s, const train::ResampledScore& from) {
+    return fmt::format("{:+.2f}, p = {:.4f}", s.system.score - from.score, s.p);
+  };
+  const train::ResampledScore &bleu = b.bleu.baseline, &chrf = b.chrf.baseline;
+  std::string text = fmt::format(
+      "{} of the lines{}; 95 % of them lie within ±{}\n", counted(b.samples, "sample"),
+      is_alone ? "" : " (paired bootstrap)", is_alone ? "" : "; differences are from the first");
+  text += line_of("", {"BLEU", "", "chrF2", ""});
+  text += line_of(flags.hypothesis, {as_text(bleu), "", as_text(chrf), ""});
+  for (size_t i = 0; i < flags.against.size(); ++i) {
+    const train::PairedScore &by_bleu = b.bleu.systems[i], &by_chrf = b.chrf.systems[i];
+    text += line_of(flags.against[i], {as_text(by_bleu.system), difference(by_bleu, bleu),
+                                       as_text(by_chrf.system), difference(by_chrf, chrf)});
+  }
+  return text;
 }
 
 void run_score(const ScoreFlags& flags) {
   const Metrics metrics{
       .bleu = {.lowercase = flags.lowercase, .tokenizer = train::bleu_tokenizer(flags.tokenize)},
       .chrf = {.lowercase = flags.lowercase}};
-  check(flags.samples >= 1 && flags.samples <= 1000000, ErrorKind::usage,
-        "--samples is {}; it must be from 1 to 1,000,000", flags.samples);
+  const bool is_resampled = flags.confidence || !flags.against.empty();
+  check(is_resampled || !flags.samples, ErrorKind::usage,
+        "score: --samples are of the bootstrap; give --confidence, or --against FILE");
+  const int64_t samples = flags.samples.value_or(1);
+  check(samples >= 1 && samples <= 1000000, ErrorKind::usage,
+        "--samples is {}; it must be from 1 to 1,000,000", samples);
   const Lines hypotheses = read_sentences(flags.hypothesis);
   std::vector<Lines> references;
   for (const std::string& path : flags.references) {
@@ -145,20 +215,10 @@ void run_score(const ScoreFlags& flags) {
     report["by_length"] = as_json(classes);
     text += "\n" + as_text(classes);
   }
-  if (!flags.against.empty()) {
-    const Lines baseline = read_beside(flags.against, flags, hypotheses.size());
-    const train::BootstrapOptions bootstrap{.samples = flags.samples};
-    const auto by_bleu =
-        train::paired_bleu(hypotheses, baseline, references, metrics.bleu, bootstrap);
-    const auto by_chrf =
-        train::paired_chrf(hypotheses, baseline, references, metrics.chrf, bootstrap);
-    report["against"] = Json::object({{"samples", flags.samples},
-                                      {"seed", bootstrap.seed},
-                                      {"bleu", as_json(by_bleu)},
-                                      {"chrf", as_json(by_chrf)}});
-    text += fmt::format("\n{} samples of the lines (paired bootstrap; 95 % of them lie within ±)\n",
-                        format_count(flags.samples)) +
-            as_text("BLEU", by_bleu) + as_text("chrF2", by_chrf);
+  if (is_resampled) {
+    const Bootstrap bootstrap = resample(flags, hypotheses, references, metrics);
+    report["bootstrap"] = as_json(bootstrap, flags.against);
+    text += "\n" + as_text(bootstrap, flags);
   }
   fmt::print("{}", flags.json ? report.dump() + "\n" : text);
 }
@@ -182,10 +242,16 @@ void add_score(Subcommand& app) {
       .one_of({"13a", "none"});
   command.add_option("--src", flags.source,
                      "the sentences that were translated: scores by their number of words");
-  const Option against =
-      command.add_option("--against", flags.against,
-                         "another system's translations: is the difference more than chance?");
-  command.add_setting("--samples", flags.samples, "of the paired bootstrap").needs(against);
+  command.add_flag("--confidence", flags.confidence,
+                   "how far the scores spread over samples of the lines: their mean, and the "
+                   "interval of 95 % of them (sacreBLEU's)");
+  command
+      .add_option("--against", flags.against,
+                  "another system's translations: is the difference more than chance? give "
+                  "--against again for several systems")
+      .allow_extra_args(false);
+  command.add_option("--samples", flags.samples,
+                     "of the bootstrap, with --confidence or --against [1000]");
   command.add_flag("--json", flags.json, "one line of JSON instead of text");
 }
 
