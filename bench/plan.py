@@ -53,7 +53,7 @@ ROWS = (
     Row("translate-base", peers=CTRANSLATE2, heddle=ALL),
     Row("translate-base-beam4", peers=CTRANSLATE2, heddle=ALL),
     Row("translate-base", batch=1, peers=CTRANSLATE2, heddle=ALL),
-    Row("translate-lstm", peers=PYTORCH),
+    Row("translate-lstm", peers=PYTORCH, heddle=ALL),
     Row("generate-gpt2", peers=GENERATION, heddle=ALL),
     Row("prompt-gpt2", peers=GENERATION, heddle=ALL),
     Row("encode-bert", peers=ENCODING, heddle=ALL),

@@ -48,17 +48,28 @@ def row_name(row):
 
 
 def summary_line(row):
-    """heddle by format with its share of the roof; the best peer; ratios of speed and memory."""
+    """heddle by format with its share of the peak; the best peer; ratios of speed and memory."""
     cells = [f"{row_name(row)} ({row['unit']})"]
     for dtype in FORMATS:
         e = best(heddle(row), dtype)
-        cells.append(f"{number(e['value'])} ({100 * e['share_of_roof']:.0f} %)" if e else "")
+        cells.append(f"{number(e['value'])} ({share(e)})" if e else "")
     ours, theirs = best(heddle(row)), best(peers(row))
     cells.append(f"{number(theirs['value'])} ({theirs['name']}, {theirs['dtype']})" if theirs else "")
     cells.append(f"**{times(ours, theirs)}**" if ours and theirs else "")
     cells.append(times(best(heddle(row), "f32"), best(peers(row), "f32")))
     cells.append(memory(row))
     return cells
+
+
+def share(entry):
+    """Of the machine's peak; of heddle's own products where an older heddle measured only these."""
+    if "share_of_peak" in entry:
+        return f"{100 * entry['share_of_peak']:.0f} %"
+    return f"{100 * entry['share_of_products']:.0f} % of products"
+
+
+def limit(entry, name, by=""):
+    return f"{number(entry[name])}{by} ({100 * entry[f'share_of_{name}']:.0f} %)" if name in entry else ""
 
 
 def table(header, lines):
@@ -69,11 +80,11 @@ def table(header, lines):
 def every_figure(row):
     for e in row["entries"]:
         low, high = min(e["values"]), max(e["values"])
-        roof = f"{number(e['roof'])} ({e['roof_by']})" if "roof" in e else ""
         yield [row_name(row), e["name"], e["dtype"], number(e["value"]),
-               f"{number(low)} – {number(high)}", f"{e['step_ms']:,.2f}", mebibytes(e), roof]
+               f"{number(low)} – {number(high)}", f"{e['step_ms']:,.2f}", mebibytes(e),
+               limit(e, "peak", f" by {e.get('peak_by')}"), limit(e, "products")]
     for a in row["absent"]:
-        yield [row_name(row), a["name"], a["dtype"], "–", a["reason"].replace("|", "/"), "", "", ""]
+        yield [row_name(row), a["name"], a["dtype"], "–", a["reason"].replace("|", "/"), "", "", "", ""]
 
 
 def section(name, data):
@@ -83,14 +94,14 @@ def section(name, data):
     out = [f"### {machine.sentence(data['machine'])}", "",
            f"{' or '.join(map(str, threads))} threads; medians of "
            f"{' or '.join(str(n) for n in sorted({r['rounds'] for r in rows}))} rounds, heddle and the "
-           "peers by turns. In brackets: the share of the roof that the same command measured.", ""]
+           "peers by turns. In brackets: the share of the peak that the same command measured.", ""]
     out += table(["case", "heddle f32", "bf16", "int8", "best peer", "best against best",
                   "f32 against f32", "peak MiB, ours / theirs"], [summary_line(r) for r in rows])
     if any(peers(r) for r in rows):
         out += ["", f"![speed against the best peer, {name}](bench/{name}.svg)"]
     out += ["", "<details><summary>Every figure</summary>", ""]
     out += table(["case", "program", "format", "median", "lowest – highest round", "ms", "peak MiB",
-                  "roof"], [line for r in rows for line in every_figure(r)])
+                  "peak", "products"], [line for r in rows for line in every_figure(r)])
     versions = sorted({e["version"] for r in rows for e in peers(r)})
     dates = sorted({f"{r['date']} ({r['commit']})" for r in rows})
     out += ["", f"heddle of {', '.join(dates)}." + (f" Peers: {'; '.join(versions)}." if versions else ""),

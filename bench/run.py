@@ -91,12 +91,12 @@ def summary(contender, runs):
              "values": [r["value"] for r in runs],
              "step_ms": middle["step_ms"],
              "peak_bytes": max(r["peak_bytes"] for r in runs)}
-    if "roof" in middle:
-        entry["roof"] = round(statistics.median(r["roof"] for r in runs), 4)
-        entry["roof_by"] = middle["roof_by"]
-        entry["share_of_roof"] = round(statistics.median(r["share_of_roof"] for r in runs), 4)
-    else:
-        entry["version"] = middle["version"]
+    for key in ("peak", "share_of_peak", "products", "share_of_products"):
+        if key in middle:
+            entry[key] = round(statistics.median(r[key] for r in runs), 4)
+    for key in ("peak_by", "version"):
+        if key in middle:
+            entry[key] = middle[key]
     return entry
 
 

@@ -50,10 +50,10 @@ struct PhotoPool {
 void check_photos(const PhotoPool& pool, const std::string& path);
 
 /// Four to nine photos, each in a cell of its own of three rows of three, and three quarters to all
-/// of its edge long, anywhere in it, on a grey slope. A photo that is not square is cut to its
-/// middle; photos of the cell's size stand as they are. Classes are drawn alike, a third of the
-/// photos are of the class of an earlier one. No caption relates a held-out pair, unless is_unseen:
-/// then each image shows one, and all captions relate it.
+/// of its edge long, anywhere in it, on a grey slope; half of them mirrored. A photo that is not
+/// square is cut to its middle; photos of the cell's size keep their pixels. Classes are drawn
+/// alike, a third of the photos are of the class of an earlier one. No caption relates a held-out
+/// pair, unless is_unseen: then each image shows one, and all captions relate it.
 /// Errors: usage for images below 48 pixels, or not 4 to 9 photos at most; those of pool.photo().
 CaptionedScene draw_collage(const CaptionedSceneOptions& options, const PhotoPool& pool,
                             uint64_t seed, uint64_t index);

@@ -126,7 +126,9 @@ CaptionedScene draw_collage(const CaptionedSceneOptions& o, const PhotoPool& poo
     const int64_t edge = chance.count((3 * cell + 3) / 4, cell),
                   left = cells[i] % kCells * width + chance.count(0, width - edge),
                   top = cells[i] / kCells * height + chance.count(0, height - edge);
-    paste(canvas, fitted(pool.photo(photo), edge), left, top);
+    Image shown = fitted(pool.photo(photo), edge);
+    if (chance.happens(0.5)) flip_columns(shown);
+    paste(canvas, shown, left, top);
     const auto length = static_cast<double>(edge);
     result.scene.objects.push_back(
         {.sort = {.color = "", .noun = pool.classes[classes[i]]},

@@ -27,8 +27,8 @@ struct BenchWorkload {
   int64_t parameters = 0;      ///< scalars of the model
   std::string model;           ///< its size in a few words
   Products products = {};      ///< all matrix products of linear layers in one repetition
-  /// Bytes of weights that one repetition must read; where it is not 0 the roof is
-  /// memory reads, not products: decoding one sentence, loading.
+  /// Bytes of weights that one repetition must read; where it is not 0 memory reads are the limit,
+  /// not products: decoding one sentence, loading.
   int64_t bytes_read = 0;
   int64_t model_bytes = 0;  ///< bytes of the weights in the dtype of the run
   int warm_up = 2;          ///< repetitions that are not timed
@@ -59,16 +59,23 @@ struct BenchResult {
   double value = 0;         ///< units per second, of the median repetition
   double step_ms = 0;       ///< the median repetition
   int64_t repetitions = 0;  ///< timed, without the warm-up
-  int64_t peak_bytes = 0;   ///< resident memory of the process at its highest, before the roof
-  double roof = 0;          ///< the value if products alone (or reads alone) took time
-  double share_of_roof = 0;
-  std::string roof_by;  ///< "products" or "reads"
+  int64_t peak_bytes = 0;   ///< resident memory of the process at its highest, before the limits
+  /// The value at the machine's limit: if all multiplications and additions of the step, those of
+  /// attention too, went from registers to registers, or if weights were read plainly and nothing
+  /// else took time. 0: not known
+  double peak = 0;
+  double share_of_peak = 0;
+  std::string peak_by;  ///< "registers" or "reads"
+  /// The value if the matrix products of linear layers, by heddle's own driver, were all there is;
+  /// 0 where reads are the limit.
+  double products = 0;
+  double share_of_products = 0;
   std::string model;
   int64_t parameters = 0, batch = 0;
 };
 
 /// Makes the workload, times it (the median of the repetitions after a warm-up), then measures its
-/// roof on the same threads.
+/// limits on the same threads.
 BenchResult run_case(const BenchCase& c, const BenchOptions& options);
 
 // The parts of the table, a file each.

@@ -110,16 +110,23 @@ BenchResult run_case(const BenchCase& c, const BenchOptions& options) {
   BenchResult result;
   BenchWorkload w = c.make(options);
   const Timing timing = time_repeatedly(w.step, options.seconds, w.warm_up, w.least);
-  w.step = nullptr;  // frees the model, so that the roof's buffers need no more memory than it did
   result.step_ms = timing.median * 1e3;
   result.repetitions = timing.repetitions;
   result.value = w.units / timing.median;
   result.peak_bytes = w.peak_bytes ? w.peak_bytes() : peak_resident_bytes();
-  result.roof_by = w.bytes_read > 0 ? "reads" : "products";
-  const double least = w.bytes_read > 0 ? seconds_of_reads(w.bytes_read, w.model_bytes)
-                                        : seconds_of_products(w.products);
-  result.roof = w.units / least;
-  result.share_of_roof = least / timing.median;
+  const double operations = w.bytes_read > 0 ? 0 : operations_of(w.step);
+  w.step = nullptr;  // frees the model, so that what follows needs no more memory than it did
+  const auto set = [&](double seconds, double& value, double& share) {
+    if (seconds > 0) value = w.units / seconds, share = seconds / timing.median;
+  };
+  if (w.bytes_read > 0) {
+    result.peak_by = "reads";
+    set(seconds_of_reads(w.bytes_read, w.model_bytes), result.peak, result.share_of_peak);
+  } else {
+    result.peak_by = "registers";
+    set(seconds_in_registers(operations, options.precision), result.peak, result.share_of_peak);
+    set(seconds_of_products(w.products), result.products, result.share_of_products);
+  }
   result.model = w.model;
   result.parameters = w.parameters;
   result.batch = w.batch;

@@ -1,21 +1,24 @@
-// Repetitions and their median; the matrix products of a case and their time, and the time of
-// memory reads.
+// Repetitions and their median; the matrix products of a case and their time, by the driver and in
+// registers, and the time of memory reads.
 #include "heddle/bench/roof.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <tuple>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/rng.h"
+#include "heddle/kernels/cpu/gemm/register_peak.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle::bench {
 namespace {
 
 constexpr int64_t kLogitBytes = 20 << 20, kLeastLogitRows = 256;
-constexpr double kProductSeconds = 0.05, kReadSeconds = 0.2;  // of the repetitions of one roof
+// Of the repetitions of one measurement.
+constexpr double kProductSeconds = 0.05, kReadSeconds = 0.2, kRegisterSeconds = 0.2;
 
 using Clock = std::chrono::steady_clock;
 
@@ -168,7 +171,13 @@ void Products::steps(const Segments& sequences, int64_t in, int64_t out, int64_t
   for (int64_t t = first, running = 1; running > 0; ++t) {
     running = 0;
     for (int64_t i = 0; i < sequences.count(); ++i) running += sequences.length(i) > t ? 1 : 0;
-    add({.m = running, .n = out, .k = in, .transpose_b = true, .in = dtype_, .is_constant = true});
+    add({.m = running,
+         .n = out,
+         .k = in,
+         .transpose_b = true,
+         .in = dtype_,
+         .int8 = int8_,
+         .is_constant = true});
     if (trains_) add({.m = running, .n = in, .k = out, .in = dtype_, .is_constant = true});
   }
   if (!trains_) return;
@@ -218,6 +227,31 @@ double seconds_of_products(const Products& products) {
     seconds += seconds_of_product(p) * static_cast<double>(p.count);
   }
   return seconds;
+}
+
+double operations_of(const std::function<void()>& f) {
+  if (is_profiling()) return 0;
+  start_profile(0);
+  f();
+  double operations = 0;
+  if (const std::optional<Profile> profile = stop_profile()) {
+    for (const Profile::Row& row : profile->rows) operations += row.totals.work.flops;
+  }
+  return operations;
+}
+
+double seconds_in_registers(double operations, const Precision& precision) {
+  const DType factors = precision.int8 ? DType::i8 : precision.compute;
+  std::vector<double> done(static_cast<size_t>(num_threads()));
+  const auto multiply = [&] {
+    parallel_for(std::ssize(done), [&](int64_t i) { done[i] = cpu::multiply_registers(factors); });
+  };
+  double fastest = 0;
+  for (const Clock::time_point begin = Clock::now(); since(begin) < kRegisterSeconds;) {
+    const double seconds = time_repeatedly(multiply, 0, 0, 1).median;
+    fastest = std::max(fastest, std::accumulate(done.begin(), done.end(), 0.0) / seconds);
+  }
+  return fastest > 0 ? operations / fastest : 0;
 }
 
 double seconds_of_reads(int64_t bytes, int64_t buffer_bytes) {

@@ -1,5 +1,6 @@
-// How anything is timed; the roofs: what a case would take if only its matrix products, or only its
-// memory reads, took time. Williams et al. 2009, "Roofline".
+// How anything is timed; its limits: what a case would take if only its matrix products, by our
+// driver or by registers alone, or only its memory reads took time. Williams et al. 2009,
+// "Roofline".
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct MatrixProduct {
 };
 
 /// The matrix products of one repetition. Attention's own products (queries with keys, weights with
-/// values) are no driver calls and are left out: the roof is a little higher than it could be.
+/// values) are no driver calls and are left out.
 class Products {
  public:
   /// `trains`: each layer has its two backward products too, and its weights are not constant.
@@ -42,7 +43,7 @@ class Products {
   /// y [rows, out] = x [rows, in] wᵀ, `count` times. Training: dx = dy w; dw = dyᵀ x in f32.
   void linear(int64_t rows, int64_t in, int64_t out, int64_t count = 1);
   /// The output projection. Its logits are f32 and come in chunks of some 20 MB, as the fused loss
-  /// makes them: the roof does not pay for writing a matrix that need not exist.
+  /// makes them: nobody pays for writing a matrix that need not exist.
   void logits(int64_t rows, int64_t width, int64_t vocab, int64_t count = 1);
   /// What recurrent layers make of a state: at each step from `first` on the rows [in] of those
   /// sequences that have not ended, to f32, by weights that stay packed for all steps. Training: dx
@@ -98,6 +99,15 @@ Tensor some_numbers(const Shape& shape, DType dtype);
 /// Seconds of all products, one driver call each on the threads that are set: each distinct one is
 /// timed on operands of its own (median) and multiplied by its count.
 double seconds_of_products(const Products& products);
+
+/// Multiplications and additions of matrix products and of attention in a call of f, which is
+/// called once more, under a profile. 0: a profile is under way already.
+double operations_of(const std::function<void()>& f);
+
+/// Seconds that so many operations take if each thread multiplies registers by registers, by the
+/// unit that products of this precision use (of repetitions the fastest: it is a limit). 0: not
+/// known for this CPU.
+double seconds_in_registers(double operations, const Precision& precision);
 
 /// Seconds to read `bytes` from memory with all threads, from a buffer of `buffer_bytes` in 2 MB
 /// pages that is read over and over (median): a small model that stays in a cache is timed there.

@@ -129,13 +129,13 @@ Products lstm_translation_products(const Segments& source, int64_t steps,
   return p;
 }
 
-PairsCase lstm_case(const char* name, int64_t sentences) {
+PairsCase lstm_case(const char* name, int64_t sentences, std::vector<std::string> dtypes) {
   return {.name = name,
           .model = kLstm,
           .vocab = kLstmVocab,
           .sentences = sentences,
           .length = 24,
-          .dtypes = {"f32", "bf16"},
+          .dtypes = std::move(dtypes),
           .config = lstm_config,
           .of_training = lstm_training_products,
           .of_translation = lstm_translation_products};
@@ -149,8 +149,8 @@ std::vector<BenchCase> translation_cases() {
           translation_of("translate-tiny", kTiny, 1),
           translation_of("translate-base", kBase, 1),
           translation_of("translate-base-beam4", kBase, 4),
-          training_case(lstm_case("train-lstm", 128)),
-          translation_case(lstm_case("translate-lstm", 64))};
+          training_case(lstm_case("train-lstm", 128, {"f32", "bf16"})),
+          translation_case(lstm_case("translate-lstm", 64, {"f32", "bf16", "int8"}))};
 }
 
 }  // namespace heddle::bench

@@ -40,17 +40,19 @@ Tensor Linear::columns(const Tensor& x, int64_t first, int64_t count, const Run&
                 bias.defined() ? slice(bias, 0, first, count) : bias);
 }
 
-WeightInUse::WeightInUse(Parameter& weight, DType held)
-    : w(is_recording() ? weight.in(held) : weight.in_or_master(held)),
-      constant(is_recording() ? 0 : weight.identity(held)) {}
+WeightInUse::WeightInUse(Parameter& weight, const Run& run)
+    : int8(run.int8 && !is_recording()) {
+  const DType held = int8 ? DType::f32 : run.compute;
+  w = is_recording() ? weight.in(held) : weight.in_or_master(held);
+  if (!is_recording()) constant = weight.identity(held);
+}
 
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
                LinearOptions options) {
-  const bool is_int8 = run.int8 && !is_recording();
-  const WeightInUse used(weight, is_int8 ? DType::f32 : run.compute);
+  const WeightInUse used(weight, run);
   if (is_recording()) return linear(x, used.w, bias, {.activation = options.activation});
   options.constant_w = used.constant;
-  options.int8 = is_int8;
+  options.int8 = used.int8;
   return linear(x, used.w, bias, options);
 }
 

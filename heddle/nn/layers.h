@@ -42,14 +42,15 @@ class Linear {
   Parameter* bias_ = nullptr;
 };
 
-/// A weight as a pass multiplies with it: in the dtype `held`, or, where nothing is recorded, f32
-/// that the product rounds. constant: its identity where it is constant, else 0; see
-/// GemmArgs::constant_b
+/// A weight as a run multiplies with it: in the dtype it computes in, or, where nothing is recorded,
+/// f32 that the product rounds, to int8 if the run asks for it. constant: its identity where it is
+/// constant, else 0; see GemmArgs::constant_b
 struct WeightInUse {
   Tensor w;
   uint64_t constant = 0;
+  bool int8 = false;
 
-  WeightInUse(Parameter& weight, DType held);
+  WeightInUse(Parameter& weight, const Run& run);
 };
 
 /// activation(x Wᵀ + bias) by whatever form of W the run multiplies with; of the options,

@@ -1,9 +1,11 @@
-// What the roofs count: matrix products against counts by hand, and weights read.
+// What the limits count: matrix products against counts by hand, operations of a step, and weights
+// read.
 #include "heddle/bench/roof.h"
 
 #include <gtest/gtest.h>
 
 #include "heddle/bench/case.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle::bench {
 namespace {
@@ -32,6 +34,27 @@ TEST(Products, translation_counts_the_first_step_without_the_beam) {
   const Products p = translation_products(
       tiny(), {.source_rows = 100, .sentences = 8, .beam = 4, .steps = 20}, DType::bf16);
   EXPECT_EQ(p.flops(), 2 * (100 * kSourceRow + (8 + 19 * 32) * kTargetRow));
+}
+
+TEST(Operations, are_those_of_products_and_of_attention) {
+  const Tensor a = some_numbers({5, 7}, DType::f32), b = some_numbers({7, 3}, DType::f32);
+  const Tensor c = Tensor::empty({5, 3}, DType::f32);
+  const auto multiply = [&] { kernels().gemm({.a = a.rows(), .b = b.rows(), .c = c.rows()}); };
+  EXPECT_EQ(operations_of(multiply), 2 * 5 * 7 * 3);
+  EXPECT_EQ(operations_of([] {}), 0);
+  // An update multiplies in attention too, which the products of linear layers leave out.
+  const BenchWorkload w = find_case("train-tiny").make({.precision = {}, .batch = 2});
+  EXPECT_GT(operations_of(w.step), 1.001 * w.products.flops());
+  EXPECT_LT(operations_of(w.step), 1.1 * w.products.flops());
+}
+
+TEST(Operations, more_of_them_take_longer_in_registers) {
+  for (const Precision& p : {Precision{}, Precision{DType::bf16}, Precision{DType::f32, true}}) {
+    const double one = seconds_in_registers(1e9, p), thousand = seconds_in_registers(1e12, p);
+    if (one == 0) continue;  // such a CPU has no loop
+    EXPECT_GT(one, 1e-6);
+    EXPECT_GT(thousand, 100 * one);
+  }
 }
 
 TEST(Products, train_tiny_counts_the_rows_of_its_batch) {

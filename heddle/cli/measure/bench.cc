@@ -48,11 +48,17 @@ std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::
                             {"step_ms", rounded(r.step_ms, 4)},
                             {"repetitions", r.repetitions},
                             {"peak_bytes", r.peak_bytes},
-                            {"roof", rounded(r.roof, 4)},
-                            {"roof_by", r.roof_by},
-                            {"share_of_roof", rounded(r.share_of_roof, 4)},
                             {"model", r.model},
                             {"parameters", r.parameters}});
+  if (r.peak > 0) {
+    line["peak"] = rounded(r.peak, 4);
+    line["peak_by"] = r.peak_by;
+    line["share_of_peak"] = rounded(r.share_of_peak, 4);
+  }
+  if (r.products > 0) {
+    line["products"] = rounded(r.products, 4);
+    line["share_of_products"] = rounded(r.share_of_products, 4);
+  }
   return line.dump();
 }
 
@@ -62,8 +68,17 @@ void print_text(const bench::BenchCase& c, const Flags& flags, const bench::Benc
              static_cast<double>(r.parameters) / 1e6);
   fmt::print("  {:12} {:12.1f} {}  ({:.3f} ms, the median of {})\n", "value", r.value, c.unit,
              r.step_ms, r.repetitions);
-  fmt::print("  {:12} {:12.1f} {}  ({} alone); {:.1f} % of it reached\n", "roof", r.roof, c.unit,
-             r.roof_by == "reads" ? "memory reads" : "matrix products", 100 * r.share_of_roof);
+  const auto print_limit = [&](const char* name, double value, const char* what, double share) {
+    if (value == 0) return;
+    fmt::print("  {:12} {:12.1f} {}  ({}); {:.1f} % of it reached\n", name, value, c.unit, what,
+               100 * share);
+  };
+  print_limit("peak", r.peak,
+              r.peak_by == "reads" ? "plain reads of the weights alone"
+                                   : "all products, from registers to registers",
+              r.share_of_peak);
+  print_limit("products", r.products, "products of linear layers alone, by the driver",
+              r.share_of_products);
   fmt::print("  {:12} {:12.1f} MiB\n", "peak memory",
              static_cast<double>(r.peak_bytes) / (1 << 20));
 }

@@ -89,11 +89,11 @@ AttentiveDecoder::AttentiveDecoder(const Scope& s, const Options& o)
 }
 
 AttentiveWeights AttentiveDecoder::weights(const Run& run) const {
-  const WeightInUse context(*context_, run.compute);
+  const WeightInUse context(*context_, run);
   AttentiveWeights w{
       .state = lowest_.state(run), .context = context.w, .context_constant = context.constant};
   if (query_ != nullptr) {
-    const WeightInUse query(*query_, run.compute);
+    const WeightInUse query(*query_, run);
     w.query = query.w, w.query_constant = query.constant;
   }
   if (score_ != nullptr) w.score = score_->in(run.compute);

@@ -55,8 +55,9 @@ CellWeights::CellWeights(const Scope& s, const std::string& suffix, const Option
 }
 
 StateWeights CellWeights::state(const Run& run) const {
-  const WeightInUse weight(*weight_, run.compute);
-  return {weight.w, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), weight.constant};
+  const WeightInUse weight(*weight_, run);
+  return {weight.w, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), weight.constant,
+          weight.int8};
 }
 
 CellState CellWeights::states_before(const RowCache& states, const CachedKeys& tokens,

@@ -196,7 +196,8 @@ Rows AttentiveLoop::attend(const LoopStep& step, const Rows& state, GroupMemory&
                     .b = w_.query.rows(),
                     .c = q,
                     .transpose_b = true,
-                    .constant_b = constants[1]});
+                    .constant_b = constants[1],
+                    .int8 = w_.state.int8});
   }
   if (w_.gate.defined()) {
     kernels().gemm({.a = state,
@@ -217,7 +218,8 @@ Rows AttentiveLoop::attend(const LoopStep& step, const Rows& state, GroupMemory&
                   .b = w_.context.rows(),
                   .c = some(memory.added),
                   .transpose_b = true,
-                  .constant_b = constants[0]});
+                  .constant_b = constants[0],
+                  .int8 = w_.state.int8});
   return some(memory.added);
 }
 
@@ -342,8 +344,8 @@ AttentiveRecurrence attentive_recurrence(const Tensor& x, const AttentiveWeights
                                       begin.h, begin.c,   sources.asked};
   bool keeps = false;
   for (const Tensor& input : inputs) keeps = keeps || needs_grad({&input});
-  check(!keeps || (sources.key_rows.empty() && sources.source_of.empty()), ErrorKind::internal,
-        "attentive recurrence: cached keys have no gradient");
+  check(!keeps || (sources.key_rows.empty() && sources.source_of.empty() && !w.state.int8),
+        ErrorKind::internal, "attentive recurrence: cached keys and int8 have no gradient");
   const auto loop = std::make_shared<AttentiveLoop>(x, w, sources, begin, segments, options);
   AttentiveRecurrence y = loop->forward(keeps);
   const BackwardMany backward = [loop](std::span<const Tensor> dys) { return loop->backward(dys); };

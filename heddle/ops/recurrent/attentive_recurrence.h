@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-/// The matrices of a step, each of the dtype of the input part; `constant`s: see StateWeights.
+/// The matrices of a step, each of the dtype of the input part; `constant`s: see StateWeights,
+/// whose int8 is that of the context's and the query's too.
 struct AttentiveWeights {
   StateWeights state;
   Tensor context;  ///< [gates h, e] pre-activations of the context

@@ -77,7 +77,11 @@ void StepPlan::for_groups(const std::function<void(const StepGroup&)>& f) const 
 
 CellLoop::CellLoop(const Tensor& x, const StateWeights& weights, const CellState& begin,
                    const Segments& segments, const RecurrenceOptions& options)
-    : options_(options), x_(x.detached()), w_(weights.w.detached()), constant_(weights.constant) {
+    : options_(options),
+      x_(x.detached()),
+      w_(weights.w.detached()),
+      constant_(weights.constant),
+      int8_(weights.int8) {
   check(x.rank() == 2 && w_.rank() == 2, ErrorKind::shape, "recurrence: x is {}, w {}", x.shape(),
         w_.shape());
   const int64_t h = w_.size(1), n = segments.count(), gates = gates_of(options.cell) * h;
@@ -89,6 +93,8 @@ CellLoop::CellLoop(const Tensor& x, const StateWeights& weights, const CellState
         "they must be [rows, {}] and [{}, {}] of one dtype",
         x.shape(), dtype_name(x.dtype()), w_.shape(), dtype_name(w_.dtype()), segments.rows(), h,
         gates, gates, h);
+  check(!int8_ || (constant_ != 0 && w_.dtype() == DType::f32), ErrorKind::internal,
+        "recurrence: products in int8 are those of a constant matrix in f32");
   check_state("the bias", weights.bias, {gates}, DType::f32);
   check_state("the state h at the beginning", begin.h, {n, h}, x.dtype());
   check_state("the state c at the beginning", begin.c, {n, h}, DType::f32);
@@ -147,8 +153,12 @@ void CellLoop::run(const StepGroup& group, const Tensor& state, uint64_t constan
     Rows p;
     if (t > 0 || begin_.h.defined()) {
       p = product.rows().slice(0, step.running());
-      kernels().gemm(
-          {.a = next, .b = w_.rows(), .c = p, .transpose_b = true, .constant_b = constant});
+      kernels().gemm({.a = next,
+                      .b = w_.rows(),
+                      .c = p,
+                      .transpose_b = true,
+                      .constant_b = constant,
+                      .int8 = int8_});
     }
     kernels().cell({.cell = options_.cell,
                     .rows = step.rows(),

@@ -111,6 +111,7 @@ class CellLoop {
   Tensor x_, w_, bias_, h_, c_, kept_;
   CellState begin_;
   uint64_t constant_;
+  bool int8_;
   std::shared_ptr<const StepPlan> plan_;
 };
 

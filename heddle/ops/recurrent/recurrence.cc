@@ -8,6 +8,7 @@ namespace heddle {
 Recurrence recurrence(const Tensor& x, const StateWeights& weights, const CellState& begin,
                       const Segments& segments, const RecurrenceOptions& options) {
   const bool keeps = needs_grad({&x, &weights.w, &weights.bias, &begin.h, &begin.c});
+  check(!keeps || !weights.int8, ErrorKind::internal, "recurrence: int8 has no gradient");
   const auto loop = std::make_shared<CellLoop>(x, weights, begin, segments, options);
   Recurrence y = loop->forward(keeps);
   const std::vector<Tensor> inputs = {x, weights.w, weights.bias, begin.h, begin.c};

@@ -12,6 +12,7 @@ struct StateWeights {
   Tensor w;          ///< [gates h, h], of the dtype of the input part; blocks as of RecurrentCell
   Tensor bias = {};  ///< [gates h] f32; undefined: none
   uint64_t constant = 0;  ///< see GemmArgs::constant_b; 0: anything, w is packed for the call
+  bool int8 = false;      ///< see GemmArgs::int8; w is f32 and constant, and there is no gradient
 };
 
 /// States of sequences. Where a tensor is undefined they are zeros.
