@@ -40,8 +40,7 @@ Tensor Linear::columns(const Tensor& x, int64_t first, int64_t count, const Run&
                 bias.defined() ? slice(bias, 0, first, count) : bias);
 }
 
-WeightInUse::WeightInUse(Parameter& weight, const Run& run)
-    : int8(run.int8 && !is_recording()) {
+WeightInUse::WeightInUse(Parameter& weight, const Run& run) : int8(run.int8 && !is_recording()) {
   const DType held = int8 ? DType::f32 : run.compute;
   w = is_recording() ? weight.in(held) : weight.in_or_master(held);
   if (!is_recording()) constant = weight.identity(held);

@@ -42,9 +42,9 @@ class Linear {
   Parameter* bias_ = nullptr;
 };
 
-/// A weight as a run multiplies with it: in the dtype it computes in, or, where nothing is recorded,
-/// f32 that the product rounds, to int8 if the run asks for it. constant: its identity where it is
-/// constant, else 0; see GemmArgs::constant_b
+/// A weight as a run multiplies with it: in the dtype it computes in, or, where nothing is
+/// recorded, f32 that the product rounds, to int8 if the run asks for it. constant: its identity
+/// where it is constant, else 0; see GemmArgs::constant_b
 struct WeightInUse {
   Tensor w;
   uint64_t constant = 0;

@@ -33,7 +33,7 @@ constexpr int64_t kRounds = 200'000;
       }                                                                            \
     }                                                                              \
     _Pragma("GCC unroll 32") for (Sum & sum : all) HEDDLE_KEEP(sum);               \
-    return 2.0 * (products) * (sums) * kRounds;                                    \
+    return 2.0 * (products) * (sums)*kRounds;                                      \
   }
 
 #pragma GCC push_options
