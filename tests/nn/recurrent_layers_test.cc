@@ -10,6 +10,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/nn/recurrent/attentive_decoder.h"
+#include "heddle/ops/attention_penalties.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/reduce.h"

@@ -6,8 +6,8 @@
 #include "heddle/models/captioner.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
+#include "heddle/ops/attention_penalties.h"
 #include "heddle/ops/loss.h"
-#include "heddle/ops/recurrent/attentive_recurrence.h"
 #include "tests/support/op_case.h"
 
 namespace heddle {
@@ -71,7 +71,9 @@ void run_captioner(const Captioner& model, const nn::TokenRows& tokens, const nn
   const Captioner::Attended y =
       model.decode_attending(tokens, model.encode(images, run), cells, run);
   model.output().loss(y.h, tokens.ids, {}, run);
-  if (y.weights.defined()) unevenness(y.weights, *tokens.segments, cells);
+  if (!y.weights.defined()) return;
+  unevenness(y.weights, *tokens.segments, cells);
+  mean_entropy(y.weights, tokens.segments->rows());
 }
 
 // The tape of one pass of a model of the registry under each head that it may have.

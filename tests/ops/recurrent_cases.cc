@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "heddle/ops/attention.h"
+#include "heddle/ops/attention_penalties.h"
 #include "heddle/ops/elementwise.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
@@ -197,12 +198,35 @@ void add_unevenness(std::vector<OpCase>& all, const OpSizes& z) {
                      }});
 }
 
+// Of weights, which are positive.
+void add_entropy(std::vector<OpCase>& all, const OpSizes& z) {
+  const int64_t rows = 3, pairs = rows * z.width;
+  all.push_back({.op = "mean_entropy",
+                 .variant = "squares",
+                 .shapes = {{pairs}},
+                 .function =
+                     [=](const Tensors& x) {
+                       const Tensor root = cast(x[0], DType::f32);
+                       return Tensors{mean_entropy(mul(root, root), rows)};
+                     },
+                 .plain =
+                     [=](const definition::Inputs& in) {
+                       double sum = 0;
+                       for (int64_t i = 0; i < pairs; ++i) {
+                         const double weight = double{in[0][i]} * in[0][i];
+                         sum -= weight * std::log(weight);
+                       }
+                       return definition::Doubles{sum / static_cast<double>(rows)};
+                     }});
+}
+
 }  // namespace
 
 void add_recurrent_cases(std::vector<OpCase>& all, const OpSizes& z) {
   add_recurrence(all, z);
   add_attentive(all, z);
   add_unevenness(all, z);
+  add_entropy(all, z);
   add_mean_weights(all, z);
 }
 

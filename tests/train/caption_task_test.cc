@@ -104,20 +104,23 @@ TEST_P(CaptionRunBy, run_in_two_ends_in_the_bits_of_a_whole_one) {
   EXPECT_EQ(weights(named("again")), weights(whole));
 }
 
-TEST_P(CaptionRunBy, number_of_captions_and_regulariser_change_what_is_learned) {
+TEST_P(CaptionRunBy, number_of_captions_and_regularisers_change_what_is_learned) {
   std::set<std::string> all;
   for (const char* captions : {"1", "2", "0"}) {
-    for (const char* strength : {"0", "1"}) {
-      TrainConfig config = tiny_captioner(GetParam());
-      config.max_updates = 4;
-      set_from_string(config, "captions_of_image", captions);
-      set_from_string(config, "attention_regularisation", strength);
-      const std::string name = named("kind") + captions + strength;
-      train(config, name);
-      all.insert(weights(name));
+    for (const char* even : {"0", "1"}) {
+      for (const char* entropy : {"0", "0.1"}) {
+        TrainConfig config = tiny_captioner(GetParam());
+        config.max_updates = 4;
+        set_from_string(config, "captions_of_image", captions);
+        set_from_string(config, "attention_regularisation", even);
+        set_from_string(config, "attention_entropy", entropy);
+        const std::string name = named("kind") + captions + even + entropy;
+        train(config, name);
+        all.insert(weights(name));
+      }
     }
   }
-  EXPECT_EQ(all.size(), 6U);
+  EXPECT_EQ(all.size(), 12U);
 }
 
 TEST_F(CaptionRun, weights_that_are_frozen_stay) {

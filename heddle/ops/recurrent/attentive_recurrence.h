@@ -56,9 +56,4 @@ AttentiveRecurrence attentive_recurrence(const Tensor& x, const AttentiveWeights
                                          const AttendedSources& sources, const CellState& begin,
                                          const Segments& segments, const AttentiveOptions& options);
 
-/// The mean over sequences of sum_i (1 - sum_t a_ti)²: what pushes a decoder to look at each value
-/// as much. weights: [pairs] f32 as above    returns: [1] f32
-/// Source: Xu et al. 2015, section 4.2.1, eq. (14).
-Tensor unevenness(const Tensor& weights, const Segments& segments, const Segments& keys);
-
 }  // namespace heddle

@@ -12,9 +12,9 @@
 #include "heddle/base/progress.h"
 #include "heddle/data/captions.h"
 #include "heddle/infer/decoding/caption.h"
+#include "heddle/ops/attention_penalties.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
-#include "heddle/ops/recurrent/attentive_recurrence.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/training/tokenizer_trainer.h"
 #include "heddle/train/batches/caption_batch.h"
@@ -27,7 +27,7 @@ namespace {
 struct CaptionFields : TaskFields {
   int64_t image_edge = 0, batch_size = 64, captions_of_image = 1, cache_edge = 0;
   int64_t min_word_count = 1, judged_images = 500;
-  double label_smoothing = 0, attention_regularisation = 1, val_share = 0.1;
+  double label_smoothing = 0, attention_regularisation = 1, attention_entropy = 0, val_share = 0.1;
   std::string backbone, tokenizer, tokenizer_type = "word";
 
   void suit(TrainConfig& config) override {
@@ -74,6 +74,10 @@ struct CaptionFields : TaskFields {
       "times the mean over the cells of (1 - the weights that a caption's words give a cell)^2: "
       "each is to be looked at; of heads the mean counts, of layers the last (of more than four "
       "the last but one)",
+      at_least(0));
+    v("attention_entropy", attention_entropy,
+      "times the mean entropy of a token's weights (of the same heads and layer), in nats: what is "
+      "written is to come from few cells",
       at_least(0));
     v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is made of the captions");
     v("tokenizer_type", tokenizer_type,
@@ -430,7 +434,8 @@ class CaptionTask final : public PixelTask {
       memory = cast(gather_rows(cast(memory, DType::f32), pass.cells), memory.dtype());
     }
     const Segments &targets = pass.targets, &sources = pass.sources;
-    const bool is_regularised = has_gradients && fields().attention_regularisation > 0;
+    const bool is_regularised =
+        has_gradients && fields().attention_regularisation + fields().attention_entropy > 0;
     const Captioner::Attended y =
         is_regularised ? captioner().decode_attending(pass.tokens, memory, sources, run)
                        : Captioner::Attended{captioner().decode(pass.tokens, memory, sources, run)};
@@ -438,12 +443,20 @@ class CaptionTask final : public PixelTask {
         y.h, pass.captions.target_out,
         {.smoothing = has_gradients ? static_cast<float>(fields().label_smoothing) : 0}, run);
     if (!is_regularised || !y.weights.defined()) return ce;
-    // The loss is a sum over tokens, this a mean over captions of sums over cells.
-    const double each = fields().attention_regularisation * static_cast<double>(ce.predicted) *
-                        static_cast<double>(sources.count()) / static_cast<double>(sources.rows());
-    const Tensor uneven = scale(unevenness(y.weights, targets, sources), static_cast<float>(each));
-    penalty = static_cast<double>(uneven.item());
-    ce.loss = add(ce.loss, uneven);
+    // The loss is a sum over tokens, these are means.
+    const auto add_penalty = [&](double factor, const auto& mean) {
+      if (factor == 0) return;
+      const double each = factor * static_cast<double>(ce.predicted);
+      const Tensor added = scale(mean(), static_cast<float>(each));
+      penalty += static_cast<double>(added.item());
+      ce.loss = add(ce.loss, added);
+    };
+    const double cells_of_a_source =
+        static_cast<double>(sources.rows()) / static_cast<double>(sources.count());
+    add_penalty(fields().attention_regularisation / cells_of_a_source,
+                [&] { return unevenness(y.weights, targets, sources); });
+    add_penalty(fields().attention_entropy,
+                [&] { return mean_entropy(y.weights, targets.rows()); });
     return ce;
   }
 

@@ -1,0 +1,69 @@
+// Sums over the weights of each row, and of each key.
+#include "heddle/ops/attention_penalties.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle {
+
+Tensor unevenness(const Tensor& weights, const Segments& segments, const Segments& keys) {
+  check(segments.count() == keys.count(), ErrorKind::shape,
+        "unevenness: weights of {} sequences over {} sources; each sequence asks one of its own",
+        segments.count(), keys.count());
+  int64_t pairs = 0;
+  for (int64_t s = 0; s < segments.count(); ++s) pairs += segments.length(s) * keys.length(s);
+  check(weights.elements() == pairs && weights.dtype() == DType::f32, ErrorKind::shape,
+        "unevenness: weights are {} {}, but the sequences and their sources make {} pairs, in f32",
+        weights.shape(), dtype_name(weights.dtype()), pairs);
+  // Of each key: 1 - the sum of its weights, the queries in order.
+  std::vector<double> left(keys.rows(), 1.0);
+  const auto for_pairs = [segments, keys](const auto& f) {
+    int64_t pair = 0;
+    for (int64_t s = 0; s < segments.count(); ++s) {
+      for (int64_t r = 0; r < segments.length(s); ++r) {
+        for (int64_t key = keys.begin(s); key < keys.end(s); ++key) f(pair++, key);
+      }
+    }
+  };
+  const std::vector<float> w = weights.to_floats();
+  for_pairs([&](int64_t pair, int64_t key) { left[key] -= double{w[pair]}; });
+  double sum = 0;
+  for (const double each : left) sum += each * each;
+  const double share = 1 / static_cast<double>(std::max<int64_t>(1, keys.count()));
+  return record("unevenness", {weights}, Tensor::full({1}, static_cast<float>(sum * share)),
+                [=, left = std::move(left)](const Tensor& dy) -> Grads {
+                  Tensor d = Tensor::empty({pairs}, DType::f32);
+                  const double factor = -2 * share * double{dy.item()};
+                  for_pairs([&](int64_t pair, int64_t key) {
+                    d.data<float>()[pair] = static_cast<float>(left[key] * factor);
+                  });
+                  return {d};
+                });
+}
+
+Tensor mean_entropy(const Tensor& weights, int64_t rows) {
+  check(weights.dtype() == DType::f32 && rows >= 0, ErrorKind::shape,
+        "entropy: weights are {} {} of {} rows; they must be f32", weights.shape(),
+        dtype_name(weights.dtype()), rows);
+  constexpr float kLeast = 1e-30f;  // below it x log x counts as 0
+  std::vector<float> logs = weights.to_floats();
+  double sum = 0;
+  for (float& x : logs) {
+    const float log = std::log(std::max(x, kLeast));
+    sum -= double{x} * log;
+    x = log;
+  }
+  const double share = 1 / static_cast<double>(std::max<int64_t>(1, rows));
+  return record("mean_entropy", {weights}, Tensor::full({1}, static_cast<float>(sum * share)),
+                [share, logs = std::move(logs)](const Tensor& dy) -> Grads {
+                  Tensor d = Tensor::empty({std::ssize(logs)}, DType::f32);
+                  const double factor = -share * double{dy.item()};
+                  float* const to = d.data<float>();
+                  for (size_t i = 0; i < logs.size(); ++i) {
+                    to[i] = static_cast<float>((double{logs[i]} + 1) * factor);
+                  }
+                  return {d};
+                });
+}
+
+}  // namespace heddle

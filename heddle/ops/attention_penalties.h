@@ -1,0 +1,20 @@
+// What a loss may ask of the weights of attention.
+#pragma once
+
+#include "heddle/autograd/tape.h"
+#include "heddle/tensor/segments.h"
+
+namespace heddle {
+
+/// The mean over sequences of sum_i (1 - sum_t a_ti)²: what pushes a decoder to look at each value
+/// as much. weights: [pairs] f32, row after row the weights of its source's keys    returns: [1] f32
+/// Source: Xu et al. 2015, section 4.2.1, eq. (14).
+Tensor unevenness(const Tensor& weights, const Segments& segments, const Segments& keys);
+
+/// The mean over rows of -sum_i a_i log a_i, in nats: what pushes a decoder to look at few values.
+/// weights: [pairs] f32 as above    rows: how many there are    returns: [1] f32
+/// Source: Grandvalet & Bengio 2005, "Semi-supervised learning by entropy minimization", of weights
+/// in place of predictions.
+Tensor mean_entropy(const Tensor& weights, int64_t rows);
+
+}  // namespace heddle
