@@ -20,6 +20,7 @@ TEST(TrainConfig, every_recipe_is_valid_and_ends_by_updates) {
                                                       "cifar10-cct",
                                                       "cifar10-deit-tenth",
                                                       "cifar10-deit",
+                                                      "cifar10-grid",
                                                       "cifar10-mixer",
                                                       "cifar10-resnet",
                                                       "cifar10-swin",
