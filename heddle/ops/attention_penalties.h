@@ -7,8 +7,9 @@
 namespace heddle {
 
 /// The mean over sequences of sum_i (1 - sum_t a_ti)²: what pushes a decoder to look at each value
-/// as much. weights: [pairs] f32, row after row the weights of its source's keys    returns: [1]
-/// f32 Source: Xu et al. 2015, section 4.2.1, eq. (14).
+/// as much.
+/// weights: [pairs] f32, row after row the weights of its source's keys    returns: [1] f32
+/// Source: Xu et al. 2015, section 4.2.1, eq. (14).
 Tensor unevenness(const Tensor& weights, const Segments& segments, const Segments& keys);
 
 /// The mean over rows of -sum_i a_i log a_i, in nats: what pushes a decoder to look at few values.

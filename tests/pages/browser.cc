@@ -81,8 +81,8 @@ Json driven(const std::string& document) {
   return Json::parse(document.substr(from, document.find("</script>", from) - from), "driven");
 }
 
-// Opens the file in a window and fails the test for what went wrong there.
-void open_file(const std::filesystem::path& file, int checks, const Window& window) {
+// The browser's run over the file in a window, with a profile of its own.
+CliResult browse(const std::filesystem::path& file, const Window& window) {
   const TempDir folder;
   std::vector<std::string> words = {
       kBrowser,
@@ -100,12 +100,17 @@ void open_file(const std::filesystem::path& file, int checks, const Window& wind
       "--dump-dom"};
   if (window.is_dark) words.push_back("--blink-settings=preferredColorScheme=0");
   words.push_back("file://" + file.string());
-  CliResult result = run_command(words, {});
+  return run_command(words, {});
+}
+
+// Opens the file in a window and fails the test for what went wrong there.
+void open_file(const std::filesystem::path& file, int checks, const Window& window) {
+  CliResult result = browse(file, window);
   Json seen = driven(result.out);
   // On a loaded machine a browser now and then hangs or dies at its start.
   if (!seen.is_object()) {
-    std::cerr << "the browser showed no document; once more\n" << result.err;
-    result = run_command(words, {});
+    std::cerr << "the script did not end; once more\n" << result.err;
+    result = browse(file, window);
     seen = driven(result.out);
   }
   ASSERT_FALSE(result.timed_out) << result.err;
