@@ -16,7 +16,7 @@ struct CaptionNoun {
 };
 
 struct Grammar {
-  std::vector<std::string> colors, numbers, relations, shapes = {}, classes = {};
+  std::vector<std::string> colors, numbers, relations, rows, columns, shapes = {}, classes = {};
   std::vector<CaptionNoun> nouns = {};
   std::vector<Sort> held_out_sorts = {};
   std::vector<std::pair<std::string, std::string>> held_out_pairs = {};
@@ -25,7 +25,11 @@ struct Grammar {
 Grammar load_grammar() {
   const Json& words = lexicon("captions");
   const auto list = [&](const char* key) { return words.at(key).as_strings(key); };
-  Grammar g{.colors = list("colors"), .numbers = list("numbers"), .relations = list("relations")};
+  Grammar g{.colors = list("colors"),
+            .numbers = list("numbers"),
+            .relations = list("relations"),
+            .rows = list("rows"),
+            .columns = list("columns")};
   for (const bool is_shape : {true, false}) {
     for (const std::string& line : list(is_shape ? "shapes" : "classes")) {
       const std::vector<std::string> forms = fields_of(line, 2);
@@ -43,6 +47,8 @@ Grammar load_grammar() {
   }
   check(g.relations.size() == kRelations, ErrorKind::internal, "captions: {} relations",
         g.relations.size());
+  check(g.rows.size() == kPlaceRows && g.columns.size() == kPlaceColumns, ErrorKind::internal,
+        "captions: {} rows, {} columns", g.rows.size(), g.columns.size());
   return g;
 }
 
@@ -86,7 +92,9 @@ class CaptionParser {
 
   std::optional<Caption> parse() {
     Caption caption;
-    const bool is_read = take("there") ? read_there(caption) : read_relation(caption);
+    const bool is_read = take("there") ? read_there(caption)
+                         : take("the") ? read_place(caption)
+                                       : read_relation(caption);
     if (!is_read || at_ < words_.size()) return std::nullopt;
     caption.words = std::move(read_);
     return caption;
@@ -128,6 +136,16 @@ class CaptionParser {
       return read_thing(caption.object);
     }
     return false;
+  }
+
+  bool read_place(Caption& caption) {
+    caption.kind = CaptionKind::place;
+    const auto row = take_one(grammar().rows, WordRole::place);
+    const auto column = row ? take_one(grammar().columns, WordRole::place) : std::nullopt;
+    if (!column) return false;
+    caption.place = {*row, *column};
+    return take("photo") && take("is") && take("labelled") && read_sort(caption.subject, false) &&
+           caption.subject.color.empty();
   }
 
   // All of the words, or none: "to the left of".
@@ -175,7 +193,7 @@ std::string thing_text(const Sort& sort) {
 }  // namespace
 
 const char* caption_kind_name(CaptionKind kind) {
-  static constexpr const char* names[kCaptionKinds] = {"existence", "count", "relation"};
+  static constexpr const char* names[kCaptionKinds] = {"existence", "count", "relation", "place"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -189,6 +207,11 @@ std::string caption_text(const Caption& caption) {
     return fmt::format("{} is {} {}", thing_text(caption.subject),
                        grammar().relations[static_cast<size_t>(caption.relation)],
                        thing_text(caption.object));
+  }
+  if (caption.kind == CaptionKind::place) {
+    return fmt::format("the {} {} photo is labelled {}", grammar().rows.at(caption.place.row),
+                       grammar().columns.at(caption.place.column),
+                       sort_text(caption.subject, false));
   }
   check(caption.count >= 2 && caption.count <= most_counted(), ErrorKind::internal,
         "captions: no word for the number {}", caption.count);

@@ -13,15 +13,23 @@ namespace heddle {
 enum class CaptionKind : uint8_t {
   existence,  ///< "there is a red circle": at least one
   count,      ///< "there are two red circles": as many and no more
-  relation    ///< "a red circle is above a blue square", "a frog is to the left of a truck"
+  relation,   ///< "a red circle is above a blue square", "a frog is to the left of a truck"
+  place       ///< "the top left photo is labelled frog", of photos alone
 };
-inline constexpr size_t kCaptionKinds = 3;
-/// "existence", "count", "relation".
+inline constexpr size_t kCaptionKinds = 4;
+/// "existence", "count", "relation", "place".
 const char* caption_kind_name(CaptionKind kind);
 
 /// Where one object lies from another, see stands().
 enum class Relation : uint8_t { above, below, left_of, right_of };
 inline constexpr size_t kRelations = 4;
+
+/// A ninth of an image: a row from above, a column from the left, each 0 to 2.
+struct Place {
+  size_t row = 0, column = 0;
+  bool operator==(const Place&) const = default;
+};
+inline constexpr size_t kPlaceRows = 3, kPlaceColumns = 3;
 
 /// Things of one sort: a shape in a colour, or a class of photos, which have none.
 struct Sort {
@@ -31,7 +39,7 @@ struct Sort {
 };
 
 /// What a word of a caption is for.
-enum class WordRole : uint8_t { function, number, color, noun, relation };
+enum class WordRole : uint8_t { function, number, color, noun, relation, place };
 
 struct CaptionWord {
   std::string text;
@@ -42,10 +50,13 @@ struct CaptionWord {
 /// A sentence of the grammar:
 ///
 ///   there is THING | there are NUMBER THINGS | THING is RELATION THING
+///   the PLACE photo is labelled CLASS
 ///   THING     a red circle, an orange cross, a frog, an airplane
 ///   THINGS    red circles, frogs
 ///   NUMBER    two .. nine
 ///   RELATION  above, below, to the left of, to the right of
+///   PLACE     top left, top center .. bottom right
+///   CLASS     frog: a noun of photos, with no article, which would tell of it one word before
 ///
 /// in small letters, with one space between words and none at the ends. The article is "an" before
 /// a vowel; shapes have a colour, photos have none. Words are those of lexicons/captions.json.
@@ -53,6 +64,7 @@ struct Caption {
   CaptionKind kind = CaptionKind::existence;
   Sort subject = {};
   int64_t count = 1;                    ///< of the subject
+  Place place = {};                     ///< where the subject is, of places alone
   Relation relation = Relation::above;  ///< and
   Sort object = {};                     ///< what it leads to, of relations alone
   std::vector<CaptionWord> words = {};  ///< of a caption that was parsed

@@ -41,8 +41,16 @@ RelatedObjects related_objects(const Caption& caption, const CaptionScene& scene
   return related;
 }
 
+// Those of a sort at a place.
+std::vector<size_t> objects_at(Place place, const Sort& sort, const CaptionScene& scene) {
+  std::vector<size_t> found = objects_of(scene, sort);
+  std::erase_if(found,
+                [&](size_t i) { return place_of(scene.objects[i].box, scene.size) != place; });
+  return found;
+}
+
 bool names_objects(WordRole role) {
-  return role != WordRole::function && role != WordRole::relation;
+  return role == WordRole::number || role == WordRole::color || role == WordRole::noun;
 }
 
 // --- choosing captions ---
@@ -55,6 +63,22 @@ std::map<Sort, int64_t> sorts_in(const CaptionScene& scene) {
   return counts;
 }
 
+// Of photos that no other is beside at their place.
+std::vector<Caption> places_in(const CaptionScene& scene) {
+  std::vector<Caption> captions;
+  for (const SceneObject& object : scene.objects) {
+    const Place place = place_of(object.box, scene.size);
+    const auto is_there = [&](const SceneObject& o) {
+      return place_of(o.box, scene.size) == place;
+    };
+    if (!object.sort.color.empty() || std::ranges::count_if(scene.objects, is_there) > 1) continue;
+    Caption caption{.kind = CaptionKind::place, .subject = object.sort};
+    caption.place = place;
+    captions.push_back(std::move(caption));
+  }
+  return captions;
+}
+
 // All true captions of things of different sorts.
 Candidates candidates_of(const CaptionScene& scene, bool is_unseen) {
   Candidates all;
@@ -62,6 +86,7 @@ Candidates candidates_of(const CaptionScene& scene, bool is_unseen) {
     if (mentions_held_out(caption) != is_unseen) return;
     all[static_cast<size_t>(caption.kind)].push_back(caption);
   };
+  for (const Caption& caption : places_in(scene)) add(caption);
   const std::map<Sort, int64_t> sorts = sorts_in(scene);
   for (const auto& [sort, count] : sorts) {
     if (count == 1) add({.kind = CaptionKind::existence, .subject = sort});
@@ -81,12 +106,14 @@ Candidates candidates_of(const CaptionScene& scene, bool is_unseen) {
   return all;
 }
 
-// A kind that has candidates: relations by one half.
+// A kind that has candidates: relations by one half, places twice as likely as each other.
 size_t drawn_kind(const Candidates& all, drawing::Chance& chance) {
-  constexpr auto kRelation = static_cast<size_t>(CaptionKind::relation);
+  constexpr auto kRelation = static_cast<size_t>(CaptionKind::relation),
+                 kPlace = static_cast<size_t>(CaptionKind::place);
   std::vector<size_t> others;
-  for (size_t kind = 0; kind < kRelation; ++kind) {
-    if (!all[kind].empty()) others.push_back(kind);
+  for (size_t kind = 0; kind < kCaptionKinds; ++kind) {
+    if (kind == kRelation || all[kind].empty()) continue;
+    others.insert(others.end(), kind == kPlace ? 2 : 1, kind);
   }
   const bool is_relation = chance.happens(0.5);
   if (others.empty() || (is_relation && !all[kRelation].empty())) return kRelation;
@@ -137,6 +164,14 @@ bool stands(Relation relation, const Box& a, const Box& b, ImageSize image) {
   }
 }
 
+Place place_of(const Box& box, ImageSize image) {
+  const auto third = [](double middle, int64_t length) {
+    return static_cast<size_t>(
+        std::clamp<int64_t>(static_cast<int64_t>(3 * middle / static_cast<double>(length)), 0, 2));
+  };
+  return {third(box.center_y(), image.height), third(box.center_x(), image.width)};
+}
+
 CaptionTruth judge_caption(const Caption& caption, const CaptionScene& scene) {
   CaptionTruth truth;
   RelatedObjects named{objects_of(scene, caption.subject), {}};
@@ -146,6 +181,10 @@ CaptionTruth judge_caption(const Caption& caption, const CaptionScene& scene) {
     truth.is_true = !related.subjects.empty();
     named.objects = objects_of(scene, caption.object);
     if (truth.is_true) named = std::move(related);
+  } else if (caption.kind == CaptionKind::place) {
+    std::vector<size_t> there = objects_at(caption.place, caption.subject, scene);
+    truth.is_true = !there.empty();
+    if (truth.is_true) named.subjects = std::move(there);
   } else {
     truth.is_true = caption.kind == CaptionKind::existence ? count > 0 : count == caption.count;
   }

@@ -33,14 +33,18 @@ inline constexpr double kBoxStep = 1.0 / 16;  ///< pixels
 inline constexpr double kRelationMargin = 1.0 / 8;
 bool stands(Relation relation, const Box& a, const Box& b, ImageSize image);
 
+/// The ninth of the image in which a box has its middle.
+Place place_of(const Box& box, ImageSize image);
+
 /// What a caption says against a scene.
 struct CaptionTruth {
   /// Existence: at least one object is of the sort. Count: so many are, no more. Relation: some
-  /// object of the first sort and another one of the second stand so.
+  /// object of the first sort and another one of the second stand so. Place: one of the sort is
+  /// there.
   bool is_true = false;
   /// Of each word of the caption the objects that it names, rising; none of words that are for
   /// nothing else than grammar or relation. Colours, nouns and numbers name the objects of their
-  /// sort; in a relation that holds those alone between which it does.
+  /// sort; in a relation that holds those alone between which it does, at a place those there.
   std::vector<std::vector<size_t>> named;
 };
 CaptionTruth judge_caption(const Caption& caption, const CaptionScene& scene);
@@ -50,8 +54,9 @@ struct CaptionChoice {
   int64_t count = 5;       ///< different ones, fewer where no more are true
   bool is_unseen = false;  ///< all mention something held out; else none does
 };
-/// True captions of a scene: relations as often as the other kinds together, each kind where it has
-/// one that is left. Existence is said of things that stand alone.
+/// True captions of a scene: relations as often as the other kinds together, places twice as often
+/// as existence or count; each kind where it has one that is left. Existence is said of things that
+/// stand alone, a place of photos that are alone there.
 std::vector<std::string> true_captions(const CaptionScene& scene, const CaptionChoice& choice,
                                        drawing::Chance& chance);
 

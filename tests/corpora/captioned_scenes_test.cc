@@ -98,7 +98,14 @@ TEST(CaptionedScenes, counts_sizes_and_kinds_are_those_asked_for) {
     }
     EXPECT_EQ(counts,
               is_collage ? (std::set<size_t>{4, 5, 6, 7, 8, 9}) : (std::set<size_t>{3, 4, 5, 6}));
-    for (const int count : kinds) EXPECT_GT(count, 250);
+    for (size_t kind = 0; kind < kCaptionKinds; ++kind) {
+      const bool is_place = kind == static_cast<size_t>(CaptionKind::place);
+      if (is_place && !is_collage) {
+        EXPECT_EQ(kinds[kind], 0);
+      } else {
+        EXPECT_GT(kinds[kind], 250) << kind;
+      }
+    }
   }
   CaptionedSceneOptions options = kCaptionedShapes;
   options.captions.count = 100;

@@ -20,6 +20,10 @@ const std::vector<std::string> kClassWords = {"airplane", "automobile", "bird", 
 const std::vector<std::string> kNumberWords = {"two", "three", "four",  "five",
                                                "six", "seven", "eight", "nine"};
 
+const std::vector<std::string> kPlaces = {"top left",    "top center",    "top right",
+                                          "middle left", "middle center", "middle right",
+                                          "bottom left", "bottom center", "bottom right"};
+
 std::string plural(const std::string& thing) {
   if (thing == "deer") return thing;
   return thing.ends_with("cross") ? thing + "es" : thing + "s";
@@ -54,6 +58,9 @@ std::vector<std::string> all_sentences(bool are_photos) {
         all.push_back(with_article(a) + " is " + r + " " + with_article(b));
       }
     }
+    for (const std::string& place : kPlaces) {
+      if (are_photos) all.push_back("the " + place + " photo is labelled " + a);
+    }
   }
   return all;
 }
@@ -64,6 +71,12 @@ std::set<std::string> said_of(const CaptionScene& scene) {
   for (size_t i = 0; i < scene.objects.size(); ++i) {
     const SceneObject& a = scene.objects[i];
     said.insert("there is " + with_article(thing_of(a)));
+    const double down_thirds = 1.5 * (a.box.y0 + a.box.y1) / static_cast<double>(scene.size.height),
+                 right_thirds = 1.5 * (a.box.x0 + a.box.x1) / static_cast<double>(scene.size.width);
+    if (a.sort.color.empty()) {
+      const auto ninth = 3 * static_cast<size_t>(down_thirds) + static_cast<size_t>(right_thirds);
+      said.insert("the " + kPlaces.at(ninth) + " photo is labelled " + a.sort.noun);
+    }
     size_t count = 0;
     for (const SceneObject& other : scene.objects) count += thing_of(other) == thing_of(a);
     if (count > 1) said.insert("there are " + kNumberWords[count - 2] + " " + plural(thing_of(a)));
@@ -163,7 +176,18 @@ TEST(Captions, other_sentences_are_not_grammatical) {
                            "a red circle above a blue square",
                            "a red circle is above a blue square above",
                            "a red circle is above a blue square is below a frog",
-                           "a frog is above an horse"}) {
+                           "a frog is above an horse",
+                           "the",
+                           "the top photo is labelled frog",
+                           "the left photo is labelled frog",
+                           "the left top photo is labelled frog",
+                           "the top left photo is labelled",
+                           "the top left photo is labelled a frog",
+                           "the top left photo is labelled frogs",
+                           "the top left photo is labelled circle",
+                           "the top left photo is labelled red circle",
+                           "the top left photo is a frog",
+                           "a top left photo is labelled frog"}) {
     EXPECT_FALSE(parse_caption(text)) << text;
   }
 }
@@ -176,12 +200,18 @@ TEST(Captions, words_have_their_roles) {
   EXPECT_EQ(caption.object, (Sort{"orange", "cross"}));
   std::string roles, objects;
   for (const CaptionWord& word : caption.words) {
-    roles += "fnckr"[static_cast<size_t>(word.role)];
+    roles += "fnckrp"[static_cast<size_t>(word.role)];
     objects += word.is_of_object ? '1' : '0';
   }
   EXPECT_EQ(roles, "fckfrrrrfck");  // function, number, colour, noun (k), relation
   EXPECT_EQ(objects, "00000000111");
   EXPECT_EQ(parse_caption("there are three frogs")->count, 3);
+  const Caption place = parse_caption("the middle right photo is labelled frog").value();
+  EXPECT_EQ(place.kind, CaptionKind::place);
+  EXPECT_EQ(place.place, (Place{.row = 1, .column = 2}));
+  EXPECT_EQ(place.words[1].role, WordRole::place);
+  EXPECT_EQ(place.words[2].role, WordRole::place);
+  EXPECT_EQ(place.words[6].role, WordRole::noun);
 }
 
 TEST(Captions, all_that_are_generated_are_true_and_those_that_are_true_are_judged_so) {
@@ -269,6 +299,35 @@ TEST(Captions, words_name_the_objects_of_the_pairs_that_stand_so) {
   EXPECT_EQ(judged("there is a green cross", scene).named, (Named{{}, {}, {}, {}, {}}));
 }
 
+TEST(Captions, places_are_ninths_and_name_the_photos_there) {
+  const CaptionScene scene = scene_of({{"", "frog", 21.25, 10},
+                                       {"", "frog", 21.5, 42.75},
+                                       {"", "deer", 60, 42.5},
+                                       {"", "frog", 59, 60},
+                                       {"", "deer", 58, 50}});
+  using Named = std::vector<std::vector<size_t>>;
+  EXPECT_EQ(judged("the top left photo is labelled frog", scene).named,
+            (Named{{}, {}, {}, {}, {}, {}, {0}}));
+  EXPECT_TRUE(judged("the bottom center photo is labelled frog", scene).is_true);
+  EXPECT_TRUE(judged("the middle right photo is labelled deer", scene).is_true);
+  // Two are in the bottom right ninth: each is there, and none is said to be when captions are
+  // drawn.
+  EXPECT_TRUE(judged("the bottom right photo is labelled frog", scene).is_true);
+  EXPECT_EQ(judged("the bottom right photo is labelled deer", scene).named[6],
+            (std::vector<size_t>{4}));
+  const CaptionTruth wrong = judged("the top center photo is labelled frog", scene);
+  EXPECT_FALSE(wrong.is_true);
+  EXPECT_EQ(wrong.named[6], (std::vector<size_t>{0, 1, 3}));
+  drawing::Chance chance(1, "test", 0);
+  std::set<std::string> places;
+  for (const std::string& text : true_captions(scene, {.count = 100}, chance)) {
+    if (text.starts_with("the ")) places.insert(text);
+  }
+  EXPECT_EQ(places, (std::set<std::string>{"the top left photo is labelled frog",
+                                           "the bottom center photo is labelled frog",
+                                           "the middle right photo is labelled deer"}));
+}
+
 TEST(Captions, held_out_combinations_are_known) {
   const auto mentions = [](const char* text) { return mentions_held_out(*parse_caption(text)); };
   for (const Sort& sort : held_out_sorts()) {
@@ -307,7 +366,7 @@ TEST(Captions, few_are_true_of_another_image) {
         }
       }
     }
-    for (size_t kind = 0; kind < kCaptionKinds; ++kind) {
+    for (size_t kind = 0; kind < (is_collage ? kCaptionKinds : kCaptionKinds - 1); ++kind) {
       const double share = right[kind] / all[kind];
       RecordProperty(fmt::format("{}_{}", is_collage ? "collages" : "shapes", kind),
                      fmt::format("{:.4f} of {}", share, all[kind]));

@@ -30,7 +30,8 @@ TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
   for (const std::string& text : texts) words.push_back({text, at(text == "square" ? 5 : 0)});
   const JudgedCaption judged =
       judge_seen_caption("a red circle is above a blue square", scene, words, {4, 4});
-  EXPECT_TRUE(judged.is_grammatical && judged.is_true);
+  EXPECT_EQ(judged.kind, CaptionKind::relation);
+  EXPECT_TRUE(judged.is_true);
   EXPECT_EQ(judged.pointing.colors.words, 2);  // red, blue
   EXPECT_EQ(judged.pointing.colors.peaks_inside, 1);
   EXPECT_EQ(judged.pointing.nouns.words, 2);  // circle, square
@@ -44,9 +45,11 @@ TEST(CaptionScores, words_are_held_against_the_boxes_of_what_they_name) {
   EXPECT_FALSE(
       judge_seen_caption("a red circle is below a blue square", scene, words, {4, 4}).is_true);
   const JudgedCaption broken = judge_seen_caption("a red circle is a", scene, {}, {4, 4});
-  EXPECT_FALSE(broken.is_grammatical || broken.is_true);
+  EXPECT_FALSE(broken.kind || broken.is_true);
   EXPECT_EQ(broken.pointing.all().words, 0);
 }
+
+constexpr size_t kKindsOfShapes = 3;  // photos alone have places
 
 // A model that writes one token whenever it may.
 struct Insisting {
@@ -72,6 +75,10 @@ struct Insisting {
 
   // What was written of each kind, in the order in which it was asked; the first is of none.
   std::vector<std::vector<int32_t>> written(int64_t longest) const {
+    const auto [exam, images] = exam_of_shapes();
+    return written(longest, exam, images);
+  }
+  static std::pair<CaptionExam, std::vector<Image>> exam_of_shapes() {
     const CaptionedSceneOptions options{.size = {32, 32}, .most_objects = 3};
     CaptionExam exam;
     std::vector<Image> images;
@@ -79,11 +86,15 @@ struct Insisting {
       CaptionedScene scene = draw_captioned_shapes(options, 1, i);
       std::set<CaptionKind> kinds;
       for (const std::string& text : scene.captions) kinds.insert(parse_caption(text)->kind);
-      if (kinds.size() < kCaptionKinds) continue;
+      if (kinds.size() < kKindsOfShapes) continue;
       exam.scenes.push_back(scene.scene);
       exam.references.push_back(scene.captions);
       images.push_back(std::move(scene.image));
     }
+    return {exam, images};
+  }
+  std::vector<std::vector<int32_t>> written(int64_t longest, const CaptionExam& exam,
+                                            const std::vector<Image>& images) const {
     std::vector<std::vector<int32_t>> all;
     TranslateOptions asked{.search = {.min_new_tokens = longest}, .longest_without_end = longest};
     asked.on_step = [&](const DecodeStep& step) {
@@ -107,7 +118,7 @@ TEST(CaptionScores, captions_of_relations_may_not_begin_with_there_but_may_hold_
   const Tokenizer words = word_tokenizer();
   const int32_t there = words.encode("there").at(0);
   const auto written = Insisting(words, there).written(5);
-  ASSERT_EQ(written.size(), 1 + kCaptionKinds);
+  ASSERT_EQ(written.size(), 1 + kKindsOfShapes);
   EXPECT_EQ(written[0], std::vector<int32_t>(5, there));
   std::vector<int32_t> is = words.encode("there is");
   is.resize(5, there);
@@ -131,6 +142,23 @@ TEST(CaptionScores, first_tokens_of_there_may_begin_captions_of_relations) {
   ASSERT_GT(there.size(), 1u);
   const auto written = Insisting(tokenizer, there[0]).written(20);
   EXPECT_EQ(written.at(kRelationAsked), std::vector<int32_t>(20, there[0]));
+}
+
+// Photos have a kind more, which "the" begins: relations may not begin with that either.
+TEST(CaptionScores, places_are_asked_for_where_captions_tell_of_them) {
+  const Tokenizer words = word_list_tokenizer(
+      std::vector<std::string>{"there", "is", "are", "a", "the", "top", "left", "frog"});
+  CaptionExam exam{.scenes = {{.size = {32, 32}}},
+                   .references = {{"the top left photo is labelled frog", "there is a frog",
+                                   "there are two deer", "a frog is above a deer"}}};
+  exam.scenes[0].objects.push_back({.sort = {"", "frog"}, .box = {0, 0, 8, 8}});
+  const int32_t the = words.encode("the").at(0);
+  const Insisting model(words, the);
+  const auto written = model.written(3, exam, {Image(32, 32)});
+  ASSERT_EQ(written.size(), 1 + kCaptionKinds);
+  EXPECT_NE(written[kRelationAsked][0], the);
+  EXPECT_EQ(written[kRelationAsked][1], the);
+  EXPECT_EQ(written.back(), std::vector<int32_t>(3, the));
 }
 
 TEST(CaptionScores, lengths_without_room_for_a_beginning_are_usage_errors) {

@@ -176,10 +176,15 @@ Json as_json(const SetReport& r) {
     json["kinds"][caption_kind_name(static_cast<CaptionKind>(k))] = counts_json(r.scores.kinds[k]);
   }
   json["held_out"] = counts_json(r.scores.held_out);
-  if (r.scores.pointing.all().words == 0) return json;
-  json["attention"] = pointing_json(r.scores.pointing.all());
-  json["attention"]["colors"] = pointing_json(r.scores.pointing.colors);
-  json["attention"]["nouns"] = pointing_json(r.scores.pointing.nouns);
+  const train::Pointing p = r.scores.pointing_of_all();
+  if (p.all().words == 0) return json;
+  json["attention"] = pointing_json(p.all());
+  json["attention"]["colors"] = pointing_json(p.colors);
+  json["attention"]["nouns"] = pointing_json(p.nouns);
+  for (size_t k = 0; k < kCaptionKinds; ++k) {
+    json["attention"]["kinds"][caption_kind_name(static_cast<CaptionKind>(k))] =
+        pointing_json(r.scores.pointing[k].all());
+  }
   return json;
 }
 
@@ -206,14 +211,21 @@ std::string as_text(const SetReport& r) {
   if (r.scores.held_out.captions > 0) {
     text += counts_text(r.scores.held_out, "of held-out combinations");
   }
-  const train::Pointing& p = r.scores.pointing;
+  const train::Pointing p = r.scores.pointing_of_all();
   if (p.all().words == 0) return text;
-  return text + fmt::format(
-                    "\n  attention at {}: {:.2f} times even weights in the objects named, heaviest "
-                    "cell inside {:.2f} % (colors {:.2f} %, nouns {:.2f} %)",
-                    counted(p.all().words, "word"), p.all().mass_ratio(),
-                    100 * p.all().peak_share(), 100 * p.colors.peak_share(),
-                    100 * p.nouns.peak_share());
+  text += fmt::format(
+      "\n  attention at {}: {:.2f} times even weights in the objects named, heaviest cell inside "
+      "{:.2f} % (colors {:.2f} %, nouns {:.2f} %)",
+      counted(p.all().words, "word"), p.all().mass_ratio(), 100 * p.all().peak_share(),
+      100 * p.colors.peak_share(), 100 * p.nouns.peak_share());
+  for (size_t k = 0; k < kCaptionKinds; ++k) {
+    const train::PointingSums of_kind = r.scores.pointing[k].all();
+    if (of_kind.words == 0) continue;
+    text += fmt::format("\n    {:<26} {:>6.2f} times, heaviest cell inside {:>6.2f} % of {}",
+                        caption_kind_name(static_cast<CaptionKind>(k)), of_kind.mass_ratio(),
+                        100 * of_kind.peak_share(), counted(of_kind.words, "word"));
+  }
+  return text;
 }
 
 }  // namespace

@@ -50,14 +50,18 @@ PointingSums pointing_of(const SeenWord& word, std::span<const size_t> named,
   return sums;
 }
 
+// What captions of a kind begin with, and no other; relations with what no other begins with.
+constexpr std::array<const char*, kCaptionKinds> kBeginnings = {"there is", "there are", "", "the"};
+
 // What makes the model begin a caption of a kind. Errors: usage where captions are too short.
-TranslateOptions asking_for(CaptionKind kind, const Tokenizer& tokenizer,
+TranslateOptions asking_for(CaptionKind kind, bool has_places, const Tokenizer& tokenizer,
                             TranslateOptions options) {
   if (kind == CaptionKind::relation) {
     options.search.banned_beginnings.push_back(tokenizer.encode("there"));
+    if (has_places) options.search.banned_beginnings.push_back(tokenizer.encode("the"));
     return options;
   }
-  const std::string begin = kind == CaptionKind::count ? "there are" : "there is";
+  const std::string begin = kBeginnings[static_cast<size_t>(kind)];
   const std::vector<int32_t> prefix = tokenizer.encode(begin);
   const int64_t most = options.longest_without_end;
   check(
@@ -92,10 +96,10 @@ class Examiner {
       const size_t i = chosen[k];
       const JudgedCaption judged =
           judge_seen_caption(captions[k].text, exam_.scenes[i], words[k], images_.grids[i]);
-      const CaptionCounts one{1, judged.is_grammatical ? 1 : 0, judged.is_true ? 1 : 0};
+      const CaptionCounts one{1, judged.kind ? 1 : 0, judged.is_true ? 1 : 0};
       counts += one;
       if (judged.mentions_held_out) sums.held_out += one;
-      sums.pointing += judged.pointing;
+      if (judged.kind) sums.pointing[static_cast<size_t>(*judged.kind)] += judged.pointing;
     }
     return counts;
   }
@@ -133,9 +137,15 @@ CaptionCounts CaptionScores::asked() const {
   return sum;
 }
 
+Pointing CaptionScores::pointing_of_all() const {
+  Pointing sum;
+  for (const Pointing& kind : pointing) sum += kind;
+  return sum;
+}
+
 void CaptionScores::operator+=(const CaptionScores& o) {
-  all += o.all, held_out += o.held_out, pointing += o.pointing;
-  for (size_t k = 0; k < kCaptionKinds; ++k) kinds[k] += o.kinds[k];
+  all += o.all, held_out += o.held_out;
+  for (size_t k = 0; k < kCaptionKinds; ++k) kinds[k] += o.kinds[k], pointing[k] += o.pointing[k];
   written.insert(written.end(), o.written.begin(), o.written.end());
 }
 
@@ -145,7 +155,7 @@ JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& sc
   const std::optional<Caption> caption = parse_caption(text);
   if (!caption) return judged;
   const CaptionTruth truth = judge_caption(*caption, scene);
-  judged.is_grammatical = true;
+  judged.kind = caption->kind;
   judged.is_true = truth.is_true;
   judged.mentions_held_out = mentions_held_out(*caption);
   if (!truth.is_true || words.size() != caption->words.size()) return judged;
@@ -188,9 +198,11 @@ CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
   const std::vector<Translation> written = examiner.captions(every, options);
   for (const Translation& caption : written) scores.written.push_back(caption.text);
   scores.all = examiner.judge(every, written, options, scores);
+  const bool has_places = !examiner.images_with(CaptionKind::place).empty();
   for (size_t k = 0; k < kCaptionKinds; ++k) {
     const auto kind = static_cast<CaptionKind>(k);
-    const TranslateOptions asked = asking_for(kind, tokenizer, options);
+    if (kind == CaptionKind::place && !has_places) continue;
+    const TranslateOptions asked = asking_for(kind, has_places, tokenizer, options);
     const std::vector<size_t> chosen = examiner.images_with(kind);
     scores.kinds[k] = examiner.judge(chosen, examiner.captions(chosen, asked), asked, scores);
   }

@@ -66,18 +66,20 @@ struct Pointing {
 struct CaptionScores {
   CaptionCounts all;                               ///< as the model writes them
   std::array<CaptionCounts, kCaptionKinds> kinds;  ///< asked for by kind, where one could be true
-  CaptionCounts held_out;                 ///< of all of these: that mention what is held out
-  Pointing pointing;                      ///< of all of these
-  std::vector<std::string> written = {};  ///< of each image, as the model writes it
+  CaptionCounts held_out;                        ///< of all of these: that mention what is held out
+  std::array<Pointing, kCaptionKinds> pointing;  ///< of all of these, by what they say
+  std::vector<std::string> written = {};         ///< of each image, as the model writes it
 
   /// Those that were asked for.
   CaptionCounts asked() const;
+  Pointing pointing_of_all() const;
   void operator+=(const CaptionScores& o);
 };
 
 /// Judges a caption of a scene. words, grid: see SeenWord; empty: no attention to judge
 struct JudgedCaption {
-  bool is_grammatical = false, is_true = false, mentions_held_out = false;
+  std::optional<CaptionKind> kind = {};  ///< none where it is not grammatical
+  bool is_true = false, mentions_held_out = false;
   Pointing pointing = {};
 };
 JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,

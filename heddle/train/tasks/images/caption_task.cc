@@ -264,8 +264,9 @@ class CaptionTask final : public PixelTask {
                      {"true_relations", share(CaptionKind::relation)},
                      {"grammatical", found.asked().grammatical_share()}};
     if (captioner().facts().cross_attention_layers == 0) return score;
-    score.metrics.push_back({"peak_inside", found.pointing.all().peak_share()});
-    score.metrics.push_back({"mass_ratio", found.pointing.all().mass_ratio()});
+    const PointingSums pointing = found.pointing_of_all().all();
+    score.metrics.push_back({"peak_inside", pointing.peak_share()});
+    score.metrics.push_back({"mass_ratio", pointing.mass_ratio()});
     return score;
   }
 
