@@ -18,6 +18,7 @@ void add_caption(Subcommand& app);
 void add_classify(Subcommand& app);
 void add_detect(Subcommand& app);
 void add_embed(Subcommand& app);
+void add_serve(Subcommand& app);
 void add_forward(Subcommand& app);
 void add_export(Subcommand& app);
 void add_info(Subcommand& app);

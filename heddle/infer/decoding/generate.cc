@@ -6,7 +6,6 @@
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/utf8.h"
-#include "heddle/infer/engine/engine.h"
 
 namespace heddle {
 namespace {
@@ -63,6 +62,14 @@ int64_t context_of(const TokenModel& model, const GenerateOptions& options) {
         "`context` is {}; the model sees 1 to {} tokens at once", options.context,
         model.max_length());
   return options.context == 0 ? model.max_length() : options.context;
+}
+
+Request generation_request(const TokenModel& model, const Ids& prompt,
+                           const GenerateOptions& options, int64_t number) {
+  check_options(options);
+  const int64_t context = context_of(model, options);
+  check_prompts(model, std::span(&prompt, 1), context);
+  return request_of(options, prompt, number, context);
 }
 
 std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,

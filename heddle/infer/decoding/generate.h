@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/infer/engine/engine.h"
 #include "heddle/infer/search/beam.h"
 #include "heddle/models/token_model.h"
 #include "heddle/text/tokenizer.h"
@@ -59,6 +60,11 @@ struct GenerateOptions {
 std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);
+
+/// What generate_ids() asks an engine of a prompt, for who has an engine of their own: `number` is
+/// the prompt's, options.on_token is asked as there and must outlive the request. Errors: the same.
+Request generation_request(const TokenModel& model, const std::vector<int32_t>& prompt,
+                           const GenerateOptions& options, int64_t number = 0);
 
 /// Tokens behind a prompt of so many, at most: max_new_tokens; without, what max_length leaves, at
 /// least one; without both 64.

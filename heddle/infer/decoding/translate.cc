@@ -14,7 +14,6 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/parallel_text.h"
-#include "heddle/infer/engine/engine.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -104,14 +103,6 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
   }
   r.search.first_line += i;
   return r;
-}
-
-Translation as_translation(std::span<const Hypothesis> ended) {
-  Translation t{.ids = ended[0].ids, .score = ended[0].score, .text = {}};
-  for (const Hypothesis& h : ended.subspan(1)) {
-    t.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
-  }
-  return t;
 }
 
 // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
@@ -230,6 +221,25 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options) {
   return translate_all(model, {.ids = sources}, options);
+}
+
+Request translation_request(const EncoderDecoder& model, const std::vector<int32_t>& source,
+                            const TranslateOptions& options, int64_t number) {
+  check_options(options);
+  check_prefixes(model.facts(), options, 1);
+  Request r = request_of(model.facts(), options, search_of(model.facts(), options),
+                         {.ids = std::span(&source, 1)}, 0);
+  r.number = number;
+  r.search.first_line += number;
+  return r;
+}
+
+Translation as_translation(std::span<const Hypothesis> ended) {
+  Translation t{.ids = ended[0].ids, .score = ended[0].score, .text = {}};
+  for (const Hypothesis& h : ended.subspan(1)) {
+    t.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
+  }
+  return t;
 }
 
 std::vector<Translation> translate_memories(const EncoderDecoder& model,
@@ -364,6 +374,11 @@ std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& tex
   return model.target().encode(text);
 }
 
+TranslateOptions text_options(const LoadedModel& model, TranslateOptions options) {
+  if (!options.as_transformers) options.search.suppressed.push_back(model.target().unk_id());
+  return options;
+}
+
 void decode_texts(std::span<Translation> translations, const Tokenizer& tokenizer) {
   for (Translation& t : translations) {
     t.text = without_breaks(tokenizer.decode(t.ids));
@@ -381,9 +396,8 @@ std::vector<Translation> translate_lines(const LoadedModel& model,
                {.first_line = first_line, .truncate = options.truncate, .cut = cut});
   phase.reset();
   const Tokenizer& tokenizer = model.target();
-  TranslateOptions asked = options;
+  TranslateOptions asked = text_options(model, options);
   asked.search.first_line = first_line;
-  if (!options.as_transformers) asked.search.suppressed.push_back(tokenizer.unk_id());
   std::vector<Translation> results = translate_ids(model.translator(), sources, asked);
   phase.emplace("detokenise");
   decode_texts(results, tokenizer);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/infer/engine/engine.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/search/beam.h"
 
@@ -63,6 +64,13 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
 
+/// What translate_ids() asks an engine of a sentence that is not empty, for who has an engine of
+/// their own: its number is that of the sentence, and prefixes[0] its prefix. Errors: the same.
+Request translation_request(const EncoderDecoder& model, const std::vector<int32_t>& source,
+                            const TranslateOptions& options, int64_t number = 0);
+/// What the engine found, without texts.
+Translation as_translation(std::span<const Hypothesis> ended);
+
 /// The same of sources that were encoded already, see Request::memory: one is read as so many
 /// tokens as it has rows.
 std::vector<Translation> translate_memories(const EncoderDecoder& model,
@@ -106,6 +114,9 @@ std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, decltype(so
 /// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
 std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where);
+
+/// What options say of texts that they do not say of ids: unknown tokens never come.
+TranslateOptions text_options(const LoadedModel& model, TranslateOptions options);
 
 /// Sets the text of each, and of its others; one holds no line break.
 void decode_texts(std::span<Translation> translations, const Tokenizer& tokenizer);

@@ -261,6 +261,7 @@ void Engine::admit() {
     reserved_ += waiting_.front()->reserved;
     const Request& request = waiting_.front()->request;
     sources.push_back({request.source, request.memory});
+    if (request.on_start) request.on_start();
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }

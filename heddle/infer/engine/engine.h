@@ -40,6 +40,8 @@ struct Request {
   int64_t context = 0;
   bool slides = false;
 
+  /// Called once, when it waits no longer.
+  std::function<void()> on_start = {};
   /// Sees every step.
   std::function<void(const DecodeStep&)> on_step = {};
   /// Gets BeamSearch::results() once the search is done.

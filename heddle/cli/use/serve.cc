@@ -1,0 +1,128 @@
+// heddle serve: models behind HTTP.
+#include <chrono>
+
+#include "heddle/base/log.h"
+#include "heddle/base/signals.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
+#include "heddle/serve/service.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> models, hosts;
+  std::string host = "127.0.0.1", keys;
+  int port = 8080;
+  ComputeFlags compute;
+  serve::ServiceOptions limits;
+};
+
+bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "::1"; }
+
+// A page of another site that a name leads here (DNS rebinding) names that name.
+std::vector<std::string> hosts_of(const Flags& flags) {
+  std::vector<std::string> hosts = flags.hosts;
+  if (is_loopback(flags.host)) {
+    for (const char* name : {"localhost", "127.0.0.1", "[::1]"}) hosts.emplace_back(name);
+  }
+  return hosts;
+}
+
+void say_limits(const serve::ServiceOptions& o) {
+  const serve::HttpLimits& h = o.http;
+  log_info(
+      "limits: {} connections, header {} bytes, body {} bytes, unread output {} bytes; {} texts, "
+      "beam {}, n {}; {} cache rows a model, {} tokens queued, waits of {} s; header {} s, body {} "
+      "s, idle {} s",
+      h.connections, h.header_bytes, h.body_bytes, h.output_bytes, o.most_texts, o.most_beams,
+      o.most_results, o.cache_rows, o.queue_tokens, o.queue_seconds, h.header_seconds,
+      h.body_seconds, h.idle_seconds);
+}
+
+void check_limits(const serve::ServiceOptions& o) {
+  const auto check_least = [](const char* key, int64_t value, int64_t least) {
+    check(value >= least, ErrorKind::usage, "`{}` is {}; it must be at least {}", key, value, least);
+  };
+  check_least("cache_rows", o.cache_rows, 64);
+  check_least("queue_tokens", o.queue_tokens, 64);
+  check_least("queue_seconds", o.queue_seconds, 1);
+  check_least("max_connections", o.http.connections, 1);
+  check_least("max_body", o.http.body_bytes, 1024);
+  check_least("max_texts", o.most_texts, 1);
+  check(o.most_beams >= 1 && o.most_beams <= kMostBeams, ErrorKind::usage,
+        "`max_beam` is {}; it must be from 1 to {}", o.most_beams, kMostBeams);
+  check_least("max_n", o.most_results, 1);
+}
+
+void run(const Flags& flags) {
+  serve::ServiceOptions options = flags.limits;
+  options.models = flags.models;
+  options.keys_path = flags.keys;
+  options.hosts = hosts_of(flags);
+  check_limits(options);
+  options.precision = apply_compute_flags(flags.compute);
+  install_signal_handlers();
+  serve::Service service(options);
+  serve::HttpServer server(flags.host, flags.port, options.http,
+                           [&](serve::HttpRequest request, std::shared_ptr<serve::Reply> reply) {
+                             service.answer(std::move(request), reply);
+                           });
+  service.set_server(&server);
+  say_limits(options);
+  for (const auto& model : service.models()) {
+    log_info("serve: {} ({}), for {}", model->name, model->loaded().type,
+             serve::model_use_name(model->use));
+  }
+  const bool is_v6 = flags.host.find(':') != std::string::npos;
+  log_info("serve: http://{}{}{}:{}/{}", is_v6 ? "[" : "", flags.host, is_v6 ? "]" : "",
+           server.port(), options.keys_path.empty() ? "" : ", with keys");
+  if (!is_loopback(flags.host) && options.keys_path.empty()) {
+    log_warning("serve: anybody who reaches {} may ask; give --keys", flags.host);
+  }
+  int ticks = 0;
+  server.run([&] {
+    if (pending_signal() != 0 && !service.is_draining()) {
+      log_info("serve: ending; {} connections", server.connections());
+      service.drain();
+      server.drain();
+    }
+    if (++ticks % 20 == 0) service.refresh_keys();
+  });
+  log_info("serve: ended, nothing was lost");
+}
+
+}  // namespace
+
+void add_serve(Subcommand& app) {
+  auto [command, flags] = app.add_command<Flags>(
+      "serve", "Answer over HTTP: translations, completions, embeddings, classes", run);
+  command
+      .add_option("model", flags.models,
+                  "model directories or runs, each FOLDER or NAME=FOLDER; a translator called "
+                  "en-de is known to LibreTranslate's and DeepL's clients by its languages")
+      .required();
+  command.add_setting("--host", flags.host, "address to listen on");
+  command.add_setting("-p,--port", flags.port, "port to listen on; 0: a free one, which is said");
+  command.add_option("--keys", flags.keys,
+                     "a file with a key a line, which only its owner may read; all but /health asks "
+                     "for one. It is read again when it changes");
+  command.add_option("--allow-host", flags.hosts,
+                     "a name that requests may be sent to (Host) beside localhost; where --host is "
+                     "no loopback address and none is given: any");
+  add_compute_flags(command, flags.compute);
+  command.begin_group("Limits");
+  serve::ServiceOptions& o = flags.limits;
+  command.add_setting("--cache-rows", o.cache_rows,
+                      "tokens that the KV cache of a model has room for");
+  command.add_setting("--queue-tokens", o.queue_tokens,
+                      "tokens that all that waits and runs may come to; beyond: 429");
+  command.add_setting("--queue-seconds", o.queue_seconds, "longest wait for a turn; beyond: 503");
+  command.add_setting("--max-connections", o.http.connections, "open connections");
+  command.add_setting("--max-body", o.http.body_bytes, "bytes of a request's body; beyond: 413");
+  command.add_setting("--max-texts", o.most_texts, "texts of a request");
+  command.add_setting("--max-beam", o.most_beams, "hypotheses of a search");
+  command.add_setting("--max-n", o.most_results, "results for a text");
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,232 @@
+// Errors in the words of each dialect, and the reading of bodies.
+#include "heddle/serve/api/exchange.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/log.h"
+
+namespace heddle::serve {
+namespace {
+
+constexpr int kDeepest = 32;  // levels of JSON
+
+// Whether brackets outside strings stand in each other deeper than that: looked at before the
+// parser builds anything.
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  bool is_in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') is_in_string = false;
+    } else if (c == '"') {
+      is_in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+// An id of the client's own, if it is short and plain; it goes into headers and logs.
+std::string id_of(const HttpRequest& request, uint64_t number, int64_t started) {
+  const std::string* given = request.header("x-request-id");
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (given != nullptr && !given->empty() && given->size() <= 64 &&
+      std::ranges::all_of(*given, is_plain)) {
+    return *given;
+  }
+  return fmt::format("{:x}-{:x}", started, number);
+}
+
+std::string error_body(Dialect dialect, const Refusal& refusal) {
+  if (dialect == Dialect::libre) return Json::object({{"error", refusal.message}}).dump();
+  if (dialect == Dialect::deepl) return Json::object({{"message", refusal.message}}).dump();
+  Json error = Json::object({{"message", refusal.message}, {"type", refusal.type}});
+  error["param"] = Json();
+  error["code"] = refusal.code.empty() ? Json() : Json(refusal.code);
+  return Json::object({{"error", error}}).dump();
+}
+
+const Json* member(const Json& body, const char* key) {
+  const Json* value = body.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+}  // namespace
+
+Exchange::Exchange(Service& the_service, HttpRequest asked, std::shared_ptr<Reply> reply,
+                   uint64_t number)
+    : service(the_service),
+      request(std::move(asked)),
+      id(id_of(request, number, service.started_at())),
+      reply_(std::move(reply)) {}
+
+Json Exchange::json() const {
+  if (is_too_deep(request.body)) refuse("the body has more than {} levels", kDeepest);
+  try {
+    Json body = Json::parse(request.body, "the body");
+    if (!body.is_object()) refuse("the body is {}; a JSON object is needed", body.describe());
+    return body;
+  } catch (const Error& error) {
+    throw Refusal{.message = error.what()};
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> Exchange::headers() const {
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - received).count();
+  return {{"x-request-id", id},
+          {"x-content-type-options", "nosniff"},
+          {"server-timing", fmt::format("total;dur={:.1f}", ms)}};
+}
+
+void Exchange::answered(int status) {
+  const double seconds = std::chrono::duration<double>(Clock::now() - received).count();
+  service.metrics().answered(route, status, seconds);
+}
+
+void Exchange::send(const Json& json, int status) {
+  if (is_answered_.exchange(true)) return;
+  answered(status);
+  reply_->send({.status = status, .body = json.dump(), .headers = headers()});
+}
+
+void Exchange::send_text(std::string text, const std::string& content_type) {
+  if (is_answered_.exchange(true)) return;
+  answered(200);
+  reply_->send({.content_type = content_type, .body = std::move(text), .headers = headers()});
+}
+
+void Exchange::fail(const Refusal& refusal) {
+  if (is_answered_.exchange(true)) return;
+  answered(refusal.status);
+  if (has_begun_) {
+    event(error_body(dialect, refusal));
+    return reply_->end();
+  }
+  HttpResponse response{
+      .status = refusal.status, .body = error_body(dialect, refusal), .headers = headers()};
+  if (refusal.retry_after > 0) {
+    response.headers.emplace_back("retry-after",
+                                  fmt::format("{}", static_cast<int>(std::ceil(refusal.retry_after))));
+    response.headers.emplace_back(
+        "retry-after-ms", fmt::format("{}", static_cast<int>(1000 * refusal.retry_after)));
+  }
+  if (refusal.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
+  reply_->send(std::move(response));
+}
+
+void Exchange::fail(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Refusal& refusal) {
+    fail(refusal);
+  } catch (const Error& e) {
+    // What a client sent is at fault where the program would call its data or usage so.
+    const bool is_clients = e.kind() == ErrorKind::data || e.kind() == ErrorKind::usage;
+    if (!is_clients) log_error("serve: {}: {}", id, e.what());
+    fail({.status = is_clients ? 400 : http_status(e.kind()),
+          .message = is_clients ? e.what() : "the server failed; its log says why",
+          .type = is_clients ? "invalid_request_error" : "server_error"});
+  } catch (const std::exception& e) {
+    log_error("serve: {}: {}", id, e.what());
+    fail({.status = 500, .message = "the server failed; its log says why", .type = "server_error"});
+  }
+}
+
+void Exchange::begin_events() {
+  has_begun_ = true;
+  HttpResponse head{.content_type = "text/event-stream", .headers = headers()};
+  head.headers.emplace_back("cache-control", "no-cache");
+  reply_->begin(std::move(head));
+}
+void Exchange::event(const std::string& data) { reply_->write("data: " + data + "\n\n"); }
+void Exchange::end_events(int status) {
+  if (is_answered_.exchange(true)) return;
+  answered(status);
+  reply_->end();
+}
+
+void Exchange::on_gone(std::function<void()> f) {
+  reply_->on_gone([self = shared_from_this(), f = std::move(f)] {
+    if (!self->is_answered_.exchange(true)) self->answered(499);
+    f();
+  });
+}
+
+// --- bodies --------------------------------------------------------------------------------------
+
+ServedModel& model_of(Service& service, const Json& body, ModelUse use) {
+  const std::string name = text_of(body, "model");
+  for (const auto& model : service.models()) {
+    if (name.empty() ? model->use != use : model->name != name) continue;
+    if (model->use == use) return *model;
+    throw Refusal{.status = 404,
+                  .message = fmt::format("the model '{}' is for {}, not {}", name,
+                                         model_use_name(model->use), model_use_name(use)),
+                  .code = "model_not_found"};
+  }
+  throw Refusal{.status = 404,
+                .message = name.empty()
+                               ? fmt::format("no model here is for {}", model_use_name(use))
+                               : fmt::format("there is no model '{}'; /v1/models has all", name),
+                .code = "model_not_found"};
+}
+
+int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high) {
+  const Json* value = member(body, key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_int() || value->as_int() < low || value->as_int() > high) {
+    refuse("`{}` is {}; it must be an integer from {} to {}", key, value->describe(), low, high);
+  }
+  return value->as_int();
+}
+
+double number_of(const Json& body, const char* key, double otherwise, double low, double high) {
+  const Json* value = member(body, key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_number() || !(value->as_double() >= low && value->as_double() <= high)) {
+    refuse("`{}` is {}; it must be a number from {} to {}", key, value->describe(), low, high);
+  }
+  return value->as_double();
+}
+
+bool bool_of(const Json& body, const char* key, bool otherwise) {
+  const Json* value = member(body, key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_bool()) refuse("`{}` is {}; it must be true or false", key, value->describe());
+  return value->as_bool();
+}
+
+std::string text_of(const Json& body, const char* key, const std::string& otherwise) {
+  const Json* value = member(body, key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_string()) refuse("`{}` is {}; it must be a string", key, value->describe());
+  return value->as_string();
+}
+
+std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most) {
+  const Json* value = member(body, key);
+  if (value == nullptr) refuse("`{}` is missing", key);
+  if (value->is_string()) return {value->as_string()};
+  if (!value->is_array()) {
+    refuse("`{}` is {}; it must be a string or an array of strings", key, value->describe());
+  }
+  const Json::Array& values = value->as_array();
+  if (std::ssize(values) > most) refuse("`{}` has {} texts; at most {}", key, values.size(), most);
+  std::vector<std::string> texts;
+  for (const Json& text : values) {
+    if (!text.is_string()) refuse("`{}` holds {}; strings are needed", key, text.describe());
+    texts.push_back(text.as_string());
+  }
+  return texts;
+}
+
+}  // namespace heddle::serve

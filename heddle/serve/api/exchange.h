@@ -1,0 +1,119 @@
+// One request and its response, as routes see them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+#include "heddle/serve/service.h"
+
+namespace heddle::serve {
+
+/// Whose clients a route is for: how an error is written, and where a key is shown.
+enum class Dialect : uint8_t {
+  openai,  ///< heddle's own too: {"error": {"message", "type", "param", "code"}}; Bearer KEY
+  libre,   ///< LibreTranslate: {"error": "TEXT"}; api_key in the body
+  deepl    ///< {"message": "TEXT"}; DeepL-Auth-Key KEY
+};
+
+/// A request that is not answered as asked, thrown by routes.
+struct Refusal {
+  int status = 400;
+  std::string message;
+  std::string type = "invalid_request_error", code = {};
+  double retry_after = 0;  ///< seconds; 0: not said
+};
+
+/// Throws a Refusal with status 400.
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, const Args&... args) {
+  throw Refusal{.message = fmt::vformat(format, fmt::make_format_args(args...))};
+}
+
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  Exchange(Service& service, HttpRequest request, std::shared_ptr<Reply> reply, uint64_t number);
+
+  Service& service;
+  HttpRequest request;
+  const std::string id;  ///< x-request-id: the client's, or one of ours
+  std::string route = "other";
+  Dialect dialect = Dialect::openai;
+  const Moment received = Clock::now();
+
+  /// The body. Errors: Refusal if it is no JSON object of at most 32 levels.
+  Json json() const;
+
+  // From any thread; the first of them that is called counts.
+  void send(const Json& json, int status = 200);
+  void send_text(std::string text, const std::string& content_type);
+  void fail(const Refusal& refusal);
+  /// The same of an Error that was caught, or of anything else.
+  void fail(const std::exception_ptr& error);
+
+  /// Server-sent events: begin, any number of events, end. A failure in between is an event too.
+  void begin_events();
+  void event(const std::string& data);
+  void end_events(int status = 200);
+
+  /// Called once if the client leaves first; see Reply::on_gone().
+  void on_gone(std::function<void()> f);
+
+ private:
+  void answered(int status);
+  std::vector<std::pair<std::string, std::string>> headers() const;
+
+  std::shared_ptr<Reply> reply_;
+  std::atomic<bool> is_answered_ = false, has_begun_ = false;
+};
+
+/// Answers a request by its route.
+void answer_request(Service& service, HttpRequest request, const std::shared_ptr<Reply>& reply,
+                    uint64_t number);
+
+using SharedExchange = std::shared_ptr<Exchange>;
+using RouteHandler = void (*)(const SharedExchange&);
+
+struct Route {
+  const char* method;
+  const char* path;
+  Dialect dialect;
+  RouteHandler handler;
+  bool needs_key = true;
+};
+/// All routes.
+std::span<const Route> routes();
+
+// --- routes, by the file that has them -----------------------------------------------------------
+
+void health_live(const SharedExchange& e);
+void health_ready(const SharedExchange& e);
+void metrics(const SharedExchange& e);
+void models(const SharedExchange& e);
+void translations(const SharedExchange& e);
+void libre_translate(const SharedExchange& e);
+void libre_languages(const SharedExchange& e);
+void deepl_translate(const SharedExchange& e);
+void deepl_languages(const SharedExchange& e);
+void deepl_usage(const SharedExchange& e);
+void completions(const SharedExchange& e);
+void embeddings(const SharedExchange& e);
+void classify(const SharedExchange& e);
+
+// --- reading of bodies ---------------------------------------------------------------------------
+
+/// The model that a body names with "model", or, without, the first of this use.
+/// Errors: Refusal 404 for one that there is not, or of another use.
+ServedModel& model_of(Service& service, const Json& body, ModelUse use);
+/// A member between two bounds; `otherwise` where it is absent or null. Errors: Refusal.
+int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high);
+double number_of(const Json& body, const char* key, double otherwise, double low, double high);
+bool bool_of(const Json& body, const char* key, bool otherwise);
+std::string text_of(const Json& body, const char* key, const std::string& otherwise = "");
+/// A text or an array of texts, at most so many. Errors: Refusal if it is absent.
+std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most);
+
+}  // namespace heddle::serve

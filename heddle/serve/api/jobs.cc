@@ -1,0 +1,119 @@
+// A list of ids beside the scheduler's jobs.
+#include "heddle/serve/api/jobs.h"
+
+#include <map>
+
+namespace heddle::serve {
+namespace {
+
+// The jobs of a request that have not ended, with what they took of the budget. Of the engine's
+// thread.
+class Batch : public std::enable_shared_from_this<Batch> {
+ public:
+  Batch(SharedExchange e, Scheduler& scheduler) : exchange_(std::move(e)), scheduler_(scheduler) {}
+
+  void submit(QueuedJob job, int64_t tokens) {
+    if (is_dropped_) return exchange_->service.budget().give_back(tokens);
+    const Moment received = exchange_->received;
+    const auto number = std::make_shared<int64_t>(-1);
+    Job asked{.request = std::move(job.request),
+              .deadline = received + std::chrono::seconds(
+                                         exchange_->service.options().queue_seconds)};
+    asked.on_start = [self = shared_from_this(), received] {
+      const std::chrono::duration<double> waited = Clock::now() - received;
+      self->exchange_->service.metrics().started(waited.count());
+    };
+    asked.on_end = [self = shared_from_this(), number, on_done = std::move(job.on_done)](
+                       Outcome outcome, std::span<const Hypothesis> found) {
+      self->ended(*number, outcome, found, on_done);
+    };
+    try {
+      *number = scheduler_.submit(std::move(asked));
+      jobs_[*number] = tokens;
+    } catch (...) {
+      exchange_->service.budget().give_back(tokens);
+      exchange_->fail(std::current_exception());
+      drop();
+    }
+  }
+
+  void drop() {
+    is_dropped_ = true;
+    for (const auto& [id, tokens] : std::exchange(jobs_, {})) {
+      scheduler_.cancel(id);
+      exchange_->service.budget().give_back(tokens);
+    }
+  }
+
+ private:
+  void ended(int64_t id, Outcome outcome, std::span<const Hypothesis> found,
+             const std::function<void(std::span<const Hypothesis>)>& on_done) {
+    const auto job = jobs_.extract(id);
+    if (job.empty()) return;
+    exchange_->service.worked_off(job.mapped());
+    if (outcome == Outcome::done) {
+      try {
+        return on_done(found);
+      } catch (...) {
+        exchange_->fail(std::current_exception());
+      }
+    } else if (outcome == Outcome::timed_out) {
+      exchange_->fail(Refusal{.status = 503,
+                              .message = fmt::format("waited {} s for its turn",
+                                                     exchange_->service.options().queue_seconds),
+                              .type = "server_error",
+                              .code = "timeout",
+                              .retry_after = 1});
+    } else {
+      exchange_->fail(Refusal{.status = 500,
+                              .message = "the model gives what is not finite",
+                              .type = "server_error"});
+    }
+    drop();
+  }
+
+  SharedExchange exchange_;
+  Scheduler& scheduler_;
+  std::map<int64_t, int64_t> jobs_;  // id: tokens
+  bool is_dropped_ = false;
+};
+
+}  // namespace
+
+void start_jobs(const SharedExchange& e, Scheduler& scheduler, std::vector<QueuedJob> jobs,
+                std::function<void()> before) {
+  Service& service = e->service;
+  std::vector<int64_t> tokens;
+  int64_t all = 0;
+  for (const QueuedJob& job : jobs) {
+    tokens.push_back(scheduler.rows_needed(job.request));
+    all += tokens.back();
+    if (tokens.back() > service.options().cache_rows) {
+      refuse("the request may come to {} tokens; the server has room for {}", tokens.back(),
+             service.options().cache_rows);
+    }
+  }
+  if (all > service.budget().most()) {
+    refuse("the request may come to {} tokens; at most {} may wait and run here at once", all,
+           service.budget().most());
+  }
+  if (!service.budget().take(all)) {
+    const int64_t taken = service.budget().taken();
+    const double seconds = service.seconds_for(taken);
+    throw Refusal{.status = 429,
+                  .message = fmt::format("the queue holds {} of {} tokens; try in {:.1f} s", taken,
+                                         service.budget().most(), seconds),
+                  .type = "overloaded",
+                  .code = "queue_full",
+                  .retry_after = seconds};
+  }
+  const auto batch = std::make_shared<Batch>(e, scheduler);
+  e->on_gone([batch, &service] { service.engine().post([batch] { batch->drop(); }); });
+  service.engine().post([batch, jobs = std::move(jobs), tokens = std::move(tokens),
+                         before = std::move(before)]() mutable {
+    if (before) before();
+    for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
+  });
+}
+
+}  // namespace heddle::serve

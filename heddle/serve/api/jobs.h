@@ -1,0 +1,24 @@
+// The jobs of a request: admitted together, cancelled together.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "heddle/serve/api/exchange.h"
+
+namespace heddle::serve {
+
+struct QueuedJob {
+  Request request;
+  /// What the search found; on the engine's thread.
+  std::function<void(std::span<const Hypothesis>)> on_done;
+};
+
+/// Takes room for all jobs in the service's budget and hands them to the engine's thread, which
+/// first calls `before`. A job that waits too long, or fails, fails the exchange, and the others
+/// are dropped; so they are if the client leaves.
+/// Errors: Refusal 429 where there is no room, 400 where there never is.
+void start_jobs(const SharedExchange& e, Scheduler& scheduler, std::vector<QueuedJob> jobs,
+                std::function<void()> before = {});
+
+}  // namespace heddle::serve

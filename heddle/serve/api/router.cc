@@ -1,0 +1,142 @@
+// Which route a request is for, and whether its client may ask.
+#include <algorithm>
+#include <array>
+
+#include "heddle/base/names.h"
+#include "heddle/serve/api/exchange.h"
+#include "heddle/serve/api/forms.h"
+
+namespace heddle::serve {
+namespace {
+
+constexpr auto kRoutes = std::to_array<Route>({
+    {"GET", "/health/live", Dialect::openai, health_live, false},
+    {"GET", "/health/ready", Dialect::openai, health_ready, false},
+    {"GET", "/metrics", Dialect::openai, metrics},
+    {"GET", "/v1/models", Dialect::openai, models},
+    {"POST", "/v1/translations", Dialect::openai, translations},
+    {"POST", "/v1/completions", Dialect::openai, completions},
+    {"POST", "/v1/embeddings", Dialect::openai, embeddings},
+    {"POST", "/v1/classify", Dialect::openai, classify},
+    {"POST", "/translate", Dialect::libre, libre_translate},
+    {"GET", "/languages", Dialect::libre, libre_languages},
+    {"POST", "/v2/translate", Dialect::deepl, deepl_translate},
+    {"GET", "/v2/languages", Dialect::deepl, deepl_languages},
+    {"GET", "/v2/usage", Dialect::deepl, deepl_usage},
+});
+
+// A name without its port: "localhost:8080", "[::1]:8080".
+std::string host_name(const std::string& host) {
+  if (host.starts_with("[")) return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+void check_host(const Service& service, const HttpRequest& request) {
+  const std::vector<std::string>& allowed = service.options().hosts;
+  if (allowed.empty()) return;
+  const std::string* host = request.header("host");
+  if (host != nullptr && std::ranges::find(allowed, host_name(*host)) != allowed.end()) return;
+  throw Refusal{.status = 403,
+                .message = fmt::format("the Host field names another server; this one is {}",
+                                       fmt::join(allowed, ", "))};
+}
+
+std::string key_of(const Exchange& e) {
+  const auto after = [&](std::string_view scheme) -> std::string {
+    const std::string* field = e.request.header("authorization");
+    return field != nullptr && field->starts_with(scheme) ? field->substr(scheme.size()) : "";
+  };
+  if (e.dialect == Dialect::deepl) return after("DeepL-Auth-Key ");
+  std::string key = after("Bearer ");
+  // LibreTranslate's clients show it in the body.
+  if (key.empty() && e.dialect == Dialect::libre && !e.request.body.empty()) {
+    key = text_of(body_of(e), "api_key");
+  }
+  return key;
+}
+
+void check_key(const Exchange& e) {
+  const Keys& keys = e.service.keys();
+  if (!keys.are_needed() || keys.holds(key_of(e))) return;
+  throw Refusal{.status = e.dialect == Dialect::openai ? 401 : 403,
+                .message = "the key is missing or wrong",
+                .type = "authentication_error",
+                .code = "invalid_api_key"};
+}
+
+const Route& route_of(const HttpRequest& request) {
+  const Route* other = nullptr;
+  for (const Route& route : kRoutes) {
+    if (request.path != route.path) continue;
+    if (request.method == route.method) return route;
+    other = &route;
+  }
+  if (other != nullptr) {
+    throw Refusal{.status = 405,
+                  .message = fmt::format("{} takes {}, not {}", other->path, other->method,
+                                         request.method)};
+  }
+  throw Refusal{.status = 404, .message = "there is no such path"};
+}
+
+}  // namespace
+
+std::span<const Route> routes() { return kRoutes; }
+
+void answer_request(Service& service, HttpRequest request, const std::shared_ptr<Reply>& reply,
+                    uint64_t number) {
+  const auto e = std::make_shared<Exchange>(service, std::move(request), reply, number);
+  try {
+    check_host(service, e->request);
+    const Route& route = route_of(e->request);
+    e->route = route.path;
+    e->dialect = route.dialect;
+    if (route.needs_key) check_key(*e);
+    if (service.is_draining() && route.needs_key) {
+      throw Refusal{.status = 503,
+                    .message = "the server is ending",
+                    .type = "server_error",
+                    .code = "draining",
+                    .retry_after = 5};
+    }
+    route.handler(e);
+  } catch (...) {
+    e->fail(std::current_exception());
+  }
+}
+
+// --- what the server says of itself --------------------------------------------------------------
+
+void health_live(const SharedExchange& e) { e->send(Json::object({{"status", "live"}})); }
+
+void health_ready(const SharedExchange& e) {
+  const bool is_ready = !e->service.is_draining();
+  e->send(Json::object({{"status", is_ready ? "ready" : "draining"}}), is_ready ? 200 : 503);
+}
+
+// The engine's thread alone may look at schedulers.
+void metrics(const SharedExchange& e) {
+  e->service.engine().post([e] {
+    e->send_text(e->service.metrics().text(e->service.now()), "text/plain; version=0.0.4");
+  });
+}
+
+void models(const SharedExchange& e) {
+  Json list = Json::array();
+  for (const auto& model : e->service.models()) {
+    Json one = Json::object({{"id", model->name},
+                             {"object", "model"},
+                             {"created", e->service.started_at()},
+                             {"owned_by", "heddle"},
+                             {"type", model->loaded().type},
+                             {"use", model_use_name(model->use)}});
+    if (!model->source_language.empty()) {
+      one["source_language"] = model->source_language;
+      one["target_language"] = model->target_language;
+    }
+    list.push_back(std::move(one));
+  }
+  e->send(Json::object({{"object", "list"}, {"data", std::move(list)}}));
+}
+
+}  // namespace heddle::serve

@@ -1,0 +1,38 @@
+// The one thread that models compute on.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "heddle/serve/scheduler.h"
+
+namespace heddle::serve {
+
+/// Steps schedulers in turn while they have jobs, and between steps does what other threads ask of
+/// it. Schedulers and models are used on this thread alone.
+class EngineThread {
+ public:
+  /// schedulers: outlive it
+  explicit EngineThread(std::vector<Scheduler*> schedulers);
+  /// Ends after the step at hand; what was not done is dropped.
+  ~EngineThread();
+
+  /// From any thread: does this before the next step. What it throws ends the program's promise:
+  /// tasks catch their own.
+  void post(std::function<void()> task);
+
+ private:
+  void run();
+
+  std::vector<Scheduler*> schedulers_;
+  std::mutex mutex_;
+  std::condition_variable wakes_;
+  std::vector<std::function<void()>> tasks_;
+  bool is_ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle::serve

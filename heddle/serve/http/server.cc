@@ -1,0 +1,387 @@
+// Connections over Boost.Beast: each reads a request, hands it on, writes the response, and again.
+#include "heddle/serve/http/server.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+#include "heddle/serve/http/server_parts.h"
+
+namespace heddle::serve {
+
+// --- the server ----------------------------------------------------------------------------------
+
+void HttpServer::Implementation::accept() {
+  acceptor_.async_accept([self = shared_from_this()](ErrorCode error, tcp::socket socket) {
+    if (self->is_draining_) return;
+    if (error) {  // no file descriptors left, say: some may be soon
+      self->pause_.expires_after(std::chrono::milliseconds(100));
+      self->pause_.async_wait([self](ErrorCode) {
+        if (!self->is_draining_) self->accept();
+      });
+      return;
+    }
+    if (self->open_ < self->limits_.connections) {
+      std::make_shared<Session>(self, std::move(socket))->start();
+    }
+    self->accept();
+  });
+}
+
+void HttpServer::Implementation::run(const std::function<void()>& on_tick) {
+  const auto work = asio::make_work_guard(context_);
+  while (!is_stopped_) {
+    context_.run_for(std::chrono::milliseconds(50));
+    if (on_tick) on_tick();
+    if (is_draining_ && open_ == 0) return;
+  }
+}
+
+void HttpServer::Implementation::drain() {
+  asio::post(context_, [self = shared_from_this()] {
+    if (std::exchange(self->is_draining_, true)) return;
+    ErrorCode ignored;
+    self->acceptor_.close(ignored);
+    const std::set<Session*> sessions = self->sessions_;
+    for (Session* session : sessions) session->close_if_idle();
+  });
+}
+
+// --- a connection --------------------------------------------------------------------------------
+
+HttpServer::Session::Session(std::shared_ptr<Implementation> server, tcp::socket socket)
+    : server_(std::move(server)), stream_(std::move(socket)), buffer_(kBuffer) {
+  ErrorCode ignored;
+  stream_.socket().set_option(tcp::no_delay(true), ignored);
+  const auto peer = stream_.socket().remote_endpoint(ignored);
+  if (!ignored) peer_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
+  server_->sessions_.insert(this);
+  ++server_->open_;
+}
+
+HttpServer::Session::~Session() {
+  server_->sessions_.erase(this);
+  --server_->open_;
+}
+
+void HttpServer::Session::wait_for_request() {
+  if (server_->is_draining_) return close();
+  state_ = State::idle;
+  if (buffer_.size() > 0) return read_header();
+  stream_.expires_after(std::chrono::seconds(limits().idle_seconds));
+  stream_.async_read_some(buffer_.prepare(4096),
+                          [self = shared_from_this()](ErrorCode error, size_t n) {
+                            if (error) return self->close();
+                            self->buffer_.commit(n);
+                            self->read_header();
+                          });
+}
+
+void HttpServer::Session::read_header() {
+  state_ = State::reading;
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(limits().header_bytes));
+  parser_->body_limit(static_cast<uint64_t>(limits().body_bytes));
+  stream_.expires_after(std::chrono::seconds(limits().header_seconds));
+  http::async_read_header(stream_, buffer_, *parser_,
+                          [self = shared_from_this()](ErrorCode error, size_t) {
+                            if (error) return self->refuse(error);
+                            self->read_body();
+                          });
+}
+
+void HttpServer::Session::read_body() {
+  const auto& header = parser_->get();
+  const auto fields = std::distance(header.begin(), header.end());
+  if (fields > limits().header_fields) {
+    return refuse(431, fmt::format("the header has {} fields; at most {}", fields,
+                                   limits().header_fields));
+  }
+  // Two lengths: whoever stands between may have believed the other.
+  if (header.count(http::field::transfer_encoding) > 0 &&
+      header.count(http::field::content_length) > 0) {
+    return refuse(400, "the request has both Transfer-Encoding and Content-Length");
+  }
+  if (header.count(http::field::host) > 1) return refuse(400, "the request has two Host fields");
+  const auto read = [self = shared_from_this()](ErrorCode error, size_t) {
+    if (error) return self->refuse(error);
+    self->stream_.expires_after(std::chrono::seconds(self->limits().body_seconds));
+    http::async_read(self->stream_, self->buffer_, *self->parser_,
+                     [self](ErrorCode failure, size_t) {
+                       if (failure) return self->refuse(failure);
+                       self->hand_on();
+                     });
+  };
+  if (beast::iequals(header[http::field::expect], "100-continue")) {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()), read);
+  } else {
+    read({}, 0);
+  }
+}
+
+void HttpServer::Session::hand_on() {
+  http::request<http::string_body> message = parser_->release();
+  is_kept_ = message.keep_alive() && message.method() != http::verb::head;
+  is_old_ = message.version() < 11;
+  HttpRequest request{.method = std::string(message.method_string()),
+                      .path = std::string(message.target()),
+                      .body = std::move(message.body()),
+                      .peer = peer_};
+  const size_t mark = request.path.find('?');
+  if (mark != std::string::npos) {
+    request.query = request.path.substr(mark + 1);
+    request.path.resize(mark);
+  }
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    std::ranges::transform(name, name.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    });
+    request.headers.emplace_back(std::move(name), std::string(field.value()));
+  }
+  state_ = State::answering;
+  stream_.expires_never();
+  ++number_;
+  owes_ = shared_from_this();
+  watch();
+  server_->handler_(std::move(request),
+                    std::make_shared<SessionReply>(weak_from_this(), server_, number_));
+}
+
+// Sees the client leave while it waits. More requests that it sends in the meantime end the watch.
+void HttpServer::Session::watch() {
+  stream_.socket().async_wait(
+      tcp::socket::wait_read, [self = shared_from_this(), number = number_](ErrorCode error) {
+        if (error || number != self->number_ || self->state_ != State::answering) return;
+        char byte = 0;
+        const auto n = ::recv(self->stream_.socket().native_handle(), &byte, 1,
+                              MSG_PEEK | MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->leave();
+      });
+}
+
+void HttpServer::Session::leave() {
+  const std::function<void()> on_gone = std::exchange(on_gone_, {});
+  close();
+  if (on_gone) on_gone();
+}
+
+void HttpServer::Session::close() {
+  const std::shared_ptr<Session> self = std::exchange(owes_, {});
+  state_ = State::closed;
+  ++number_;
+  stream_.close();
+}
+
+void HttpServer::Session::close_if_idle() {
+  if (state_ == State::idle) close();
+}
+
+// --- responses -----------------------------------------------------------------------------------
+
+namespace {
+
+template <class Body>
+std::shared_ptr<http::response<Body>> message_of(const HttpResponse& from, bool is_kept) {
+  auto message = std::make_shared<http::response<Body>>(http::int_to_status(
+                                                            static_cast<unsigned>(from.status)),
+                                                        11);
+  if (!from.content_type.empty()) message->set(http::field::content_type, from.content_type);
+  for (const auto& [name, value] : from.headers) message->set(name, value);
+  message->keep_alive(is_kept);
+  return message;
+}
+
+}  // namespace
+
+void HttpServer::Session::send(HttpResponse response) {
+  on_gone_ = {};
+  state_ = State::sending;
+  is_kept_ = is_kept_ && !server_->is_draining_;
+  auto message = message_of<http::string_body>(response, is_kept_);
+  message->body() = std::move(response.body);
+  message->prepare_payload();
+  stream_.expires_after(std::chrono::seconds(limits().write_seconds));
+  http::async_write(stream_, *message,
+                    [self = shared_from_this(), message](ErrorCode error, size_t) {
+                      if (error) return self->close();
+                      self->finish();
+                    });
+}
+
+void HttpServer::Session::begin(const HttpResponse& head) {
+  is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
+  auto message = message_of<http::empty_body>(head, is_kept_);
+  if (!is_old_) message->chunked(true);
+  auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);
+  is_writing_ = true;
+  stream_.expires_after(std::chrono::seconds(limits().write_seconds));
+  http::async_write_header(
+      stream_, *serializer,
+      [self = shared_from_this(), message, serializer](ErrorCode error, size_t) {
+        self->written(error);
+      });
+}
+
+void HttpServer::Session::write(std::string part) {
+  if (part.empty()) return;
+  output_ += part;
+  if (std::ssize(output_) > limits().output_bytes) return leave();
+  pump();
+}
+
+void HttpServer::Session::end() {
+  is_ended_ = true;
+  on_gone_ = {};
+  pump();
+}
+
+void HttpServer::Session::pump() {
+  if (is_writing_ || (output_.empty() && !is_ended_)) return;
+  is_writing_ = true;
+  const auto part = std::make_shared<std::string>(std::exchange(output_, {}));
+  stream_.expires_after(std::chrono::seconds(limits().write_seconds));
+  const bool is_last = part->empty();
+  const auto then = [self = shared_from_this(), part, is_last](ErrorCode error, size_t) {
+    if (error || !is_last) return self->written(error);
+    self->is_writing_ = self->is_ended_ = false;
+    self->finish();
+  };
+  if (is_old_) {
+    asio::async_write(stream_, asio::buffer(*part), then);
+  } else if (is_last) {
+    asio::async_write(stream_, http::make_chunk_last(), then);
+  } else {
+    asio::async_write(stream_, http::make_chunk(asio::buffer(*part)), then);
+  }
+}
+
+void HttpServer::Session::written(ErrorCode error) {
+  is_writing_ = false;
+  if (error) return leave();
+  if (output_.empty() && !is_ended_) stream_.expires_never();
+  pump();
+}
+
+void HttpServer::Session::finish() {
+  ++number_;
+  const std::shared_ptr<Session> self = std::exchange(owes_, {});
+  if (is_kept_) return wait_for_request();
+  linger();
+}
+
+// Lets the client read what was sent before the connection ends, though it may still be sending.
+void HttpServer::Session::linger() {
+  state_ = State::lingering;
+  ErrorCode ignored;
+  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  stream_.expires_after(std::chrono::seconds(2));
+  discard(64);
+}
+
+void HttpServer::Session::discard(int parts) {
+  buffer_.clear();
+  stream_.async_read_some(buffer_.prepare(kBuffer),
+                          [self = shared_from_this(), parts](ErrorCode error, size_t) {
+                            if (error || parts == 0) return self->close();
+                            self->discard(parts - 1);
+                          });
+}
+
+// --- requests that are none ----------------------------------------------------------------------
+
+void HttpServer::Session::refuse(ErrorCode error) {
+  if (error == http::error::header_limit) {
+    return refuse(431, fmt::format("the header is longer than {} bytes", limits().header_bytes));
+  }
+  if (error == http::error::body_limit) {
+    return refuse(413, fmt::format("the body is longer than {} bytes", limits().body_bytes));
+  }
+  if (error == beast::error::timeout) return close();
+  const bool is_malformed = error.category() == make_error_code(http::error::bad_method).category();
+  if (!is_malformed || error == http::error::end_of_stream) return close();
+  refuse(400, "this is no HTTP/1.1 request: " + error.message());
+}
+
+void HttpServer::Session::refuse(int status, const std::string& message) {
+  is_kept_ = false;
+  Json error = Json::object({{"message", message}, {"type", "invalid_request_error"}});
+  error["param"] = Json();
+  error["code"] = Json();
+  send({.status = status, .body = Json::object({{"error", error}}).dump()});
+}
+
+// --- the way back --------------------------------------------------------------------------------
+
+template <class F>
+void HttpServer::SessionReply::post(F f) {
+  asio::post(server_->context_, [session = session_, number = number_, f = std::move(f)]() mutable {
+    const std::shared_ptr<Session> at = session.lock();
+    if (at && at->number_ == number && at->state_ == Session::State::answering) f(*at);
+  });
+}
+
+void HttpServer::SessionReply::send(HttpResponse response) {
+  post([response = std::move(response)](Session& s) mutable { s.send(std::move(response)); });
+}
+void HttpServer::SessionReply::begin(HttpResponse head) {
+  post([head = std::move(head)](Session& s) { s.begin(head); });
+}
+void HttpServer::SessionReply::write(std::string part) {
+  post([part = std::move(part)](Session& s) mutable { s.write(std::move(part)); });
+}
+void HttpServer::SessionReply::end() {
+  post([](Session& s) { s.end(); });
+}
+void HttpServer::SessionReply::on_gone(std::function<void()> f) {
+  const std::shared_ptr<Session> at = session_.lock();
+  if (at && at->number_ == number_) at->on_gone_ = std::move(f);
+}
+
+// --- what others see -----------------------------------------------------------------------------
+
+HttpServer::HttpServer(const std::string& host, int port, const HttpLimits& limits,
+                       HttpHandler handler)
+    : implementation_(std::make_shared<Implementation>(limits, std::move(handler))) {
+  ErrorCode error;
+  const auto address = asio::ip::make_address(host, error);
+  check(!error, ErrorKind::usage, "`host` is '{}'; it must be an address, such as 127.0.0.1 or ::",
+        host);
+  check(port >= 0 && port <= 65535, ErrorKind::usage, "`port` is {}; it must be from 0 to 65535",
+        port);
+  const tcp::endpoint endpoint(address, static_cast<uint16_t>(port));
+  tcp::acceptor& acceptor = implementation_->acceptor_;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  check(!error, ErrorKind::system, "{} port {}: {}; stop what listens there, or choose another "
+        "with `port`", host, port, error.message());
+  implementation_->accept();
+}
+
+HttpServer::~HttpServer() = default;
+int HttpServer::port() const { return implementation_->acceptor_.local_endpoint().port(); }
+void HttpServer::run(const std::function<void()>& on_tick) { implementation_->run(on_tick); }
+void HttpServer::drain() { implementation_->drain(); }
+void HttpServer::stop() { implementation_->is_stopped_ = true; }
+int64_t HttpServer::connections() const { return implementation_->open_; }
+
+const std::string* HttpRequest::header(std::string_view name) const {
+  const auto found = std::ranges::find(headers, name, [](const auto& h) -> const std::string& {
+    return h.first;
+  });
+  return found == headers.end() ? nullptr : &found->second;
+}
+
+}  // namespace heddle::serve

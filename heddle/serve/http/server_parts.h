@@ -1,0 +1,114 @@
+// What a server is made of, for server.cc alone: the library's types stay out of server.h.
+#pragma once
+
+#include <atomic>
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "heddle/serve/http/server.h"
+
+namespace heddle::serve {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using tcp = asio::ip::tcp;
+using ErrorCode = boost::system::error_code;
+
+/// The listener and what its connections share. All but the atomics is of the thread that runs it.
+class HttpServer::Implementation : public std::enable_shared_from_this<Implementation> {
+ public:
+  Implementation(const HttpLimits& limits, HttpHandler handler)
+      : limits_(limits), handler_(std::move(handler)) {}
+
+  void accept();
+  void run(const std::function<void()>& on_tick);
+  void drain();
+
+  const HttpLimits limits_;
+  const HttpHandler handler_;
+  std::atomic<int64_t> open_ = 0;
+  std::atomic<bool> is_stopped_ = false;
+  bool is_draining_ = false;
+  std::set<Session*> sessions_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_{context_};
+  asio::steady_timer pause_{context_};
+};
+
+class HttpServer::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(std::shared_ptr<Implementation> server, tcp::socket socket);
+  ~Session();
+
+  void start() { wait_for_request(); }
+  void close_if_idle();
+
+ private:
+  friend class SessionReply;
+  static constexpr size_t kBuffer = 1 << 16;
+  enum class State : uint8_t { idle, reading, answering, sending, lingering, closed };
+
+  const HttpLimits& limits() const { return server_->limits_; }
+  void wait_for_request();
+  void read_header();
+  void read_body();
+  void hand_on();
+  void watch();
+  void leave();
+  void close();
+  void send(HttpResponse response);
+  void begin(const HttpResponse& head);
+  void write(std::string part);
+  void end();
+  void pump();
+  void written(ErrorCode error);
+  void finish();
+  void linger();
+  void discard(int parts);
+  void refuse(ErrorCode error);
+  void refuse(int status, const std::string& message);
+
+  std::shared_ptr<Implementation> server_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::string peer_;
+  State state_ = State::idle;
+  uint64_t number_ = 0;  // of the request; replies to others are dropped
+  bool is_kept_ = false, is_old_ = false;
+  std::function<void()> on_gone_;
+  std::shared_ptr<Session> owes_;  ///< itself, while a response is owed
+  // Of a response in parts.
+  std::string output_;
+  bool is_writing_ = false, is_ended_ = false;
+};
+
+class HttpServer::SessionReply final : public Reply {
+ public:
+  SessionReply(std::weak_ptr<Session> session, std::shared_ptr<Implementation> server,
+               uint64_t number)
+      : session_(std::move(session)), server_(std::move(server)), number_(number) {}
+
+  void send(HttpResponse response) override;
+  void begin(HttpResponse head) override;
+  void write(std::string part) override;
+  void end() override;
+  void on_gone(std::function<void()> f) override;
+
+ private:
+  template <class F>
+  void post(F f);
+
+  std::weak_ptr<Session> session_;
+  std::shared_ptr<Implementation> server_;
+  uint64_t number_;
+};
+
+}  // namespace heddle::serve

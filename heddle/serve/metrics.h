@@ -1,0 +1,37 @@
+// What the server counts, in the text format that Prometheus reads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace heddle::serve {
+
+/// From any thread. No text, key or address of a client is in a label.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  /// A response was sent. route: "/v1/translations", or "other"; status: 200, or 499 where the
+  /// client left first
+  void answered(const std::string& route, int status, double seconds);
+  /// Tokens that were read or written.
+  void tokens_read(int64_t n);
+  void tokens_written(int64_t n);
+  /// A job began after so long a wait.
+  void started(double seconds_of_waiting);
+  void model(const std::string& name, const std::string& type);
+
+  struct Now {
+    int64_t connections = 0, admitted_tokens = 0, running = 0, waiting = 0, cache_rows = 0;
+  };
+  /// All of it.
+  std::string text(const Now& now);
+
+ private:
+  struct Families;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace heddle::serve

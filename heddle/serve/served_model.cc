@@ -1,0 +1,85 @@
+// Which use a folder's model is of, and the name that it goes by.
+#include "heddle/serve/served_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "heddle/base/error.h"
+#include "heddle/infer/loading/text_model.h"
+
+namespace heddle::serve {
+namespace {
+
+std::string name_of(const std::string& folder) {
+  std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const std::string last = path.filename();
+  const bool is_of_run = last == "best" || last == "last";
+  return is_of_run ? path.parent_path().filename().string() : last;
+}
+
+bool is_language(const std::string& code) {
+  return (code.size() == 2 || code.size() == 3) &&
+         std::ranges::all_of(code, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+void take_languages(ServedModel& model) {
+  const size_t dash = model.name.find('-');
+  if (dash == std::string::npos) return;
+  const std::string from = model.name.substr(0, dash), to = model.name.substr(dash + 1);
+  if (!is_language(from) || !is_language(to)) return;
+  model.source_language = from, model.target_language = to;
+}
+
+// Whether it predicts the next token: by its head, or, of a bare stack, by one that it may have.
+bool generates(const ModelConfig& config) {
+  const auto is_of_text = [](Head head) {
+    return head == Head::next_token || head == Head::ordered_token;
+  };
+  if (config.hub.head != Head::none) return is_of_text(config.hub.head);
+  return std::ranges::any_of(config.heads(), is_of_text, &HeadClass::head);
+}
+
+ModelUse use_of(const std::string& folder) {
+  if (is_translator(folder)) return ModelUse::translate;
+  return generates(*load_model_config(folder)) ? ModelUse::generate : ModelUse::read;
+}
+
+SentenceEncoder load(const std::string& folder, ModelUse use) {
+  if (use == ModelUse::read) return load_sentence_encoder(folder);
+  return {use == ModelUse::translate ? load_translation_model(folder) : load_prompt_model(folder),
+          {}};
+}
+
+}  // namespace
+
+const char* model_use_name(ModelUse use) {
+  static constexpr const char* names[] = {"translation", "generation", "embedding"};
+  return names[static_cast<size_t>(use)];
+}
+
+std::unique_ptr<ServedModel> load_served_model(const std::string& argument,
+                                               const ServedModelOptions& options) {
+  const size_t equals = argument.find('=');
+  const bool has_name = equals != std::string::npos && !std::filesystem::exists(argument);
+  const std::string folder = has_name ? argument.substr(equals + 1) : argument;
+  const std::string name = has_name ? argument.substr(0, equals) : name_of(folder);
+  check(!name.empty(), ErrorKind::usage, "'{}': the name before the = is missing", argument);
+  check(!reads_images(folder), ErrorKind::data,
+        "{}: a model of images; serve takes models of texts so far", folder);
+  const ModelUse use = use_of(folder);
+  auto model = std::make_unique<ServedModel>(load(folder, use));
+  model->name = name, model->use = use, model->precision = options.precision;
+  if (use == ModelUse::translate) {
+    model->translating = default_options(model->loaded());
+    model->translating.precision = options.precision;
+    take_languages(*model);
+  }
+  if (model->use != ModelUse::read) {
+    model->scheduler = std::make_unique<Scheduler>(*model->loaded().model, options.precision,
+                                                   options.cache_rows);
+  }
+  return model;
+}
+
+}  // namespace heddle::serve

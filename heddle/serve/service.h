@@ -1,0 +1,108 @@
+// What answers requests: models, the thread that they compute on, limits, keys, counters.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "heddle/serve/engine_thread.h"
+#include "heddle/serve/http/server.h"
+#include "heddle/serve/metrics.h"
+#include "heddle/serve/served_model.h"
+
+namespace heddle::serve {
+
+struct ServiceOptions {
+  std::vector<std::string> models;    ///< folders, or NAME=FOLDER
+  std::string keys_path = {};         ///< a file with a key a line; "": no keys are asked for
+  std::vector<std::string> hosts = {};  ///< names that the Host field may have; none: any
+  Precision precision = {};
+  int64_t cache_rows = 65536;     ///< of the KV cache of each model
+  int64_t queue_tokens = 262144;  ///< that all jobs that wait or run may come to together
+  int64_t queue_seconds = 30;     ///< that a job may wait
+  int64_t most_texts = 512;       ///< of a request
+  int64_t most_beams = 16, most_results = 16;
+  HttpLimits http = {};
+};
+
+/// Tokens that jobs may come to together: what is beyond is refused at once.
+class TokenBudget {
+ public:
+  explicit TokenBudget(int64_t most) : most_(most) {}
+  /// Takes so many, if they are there. One that is larger than all is never taken.
+  bool take(int64_t tokens);
+  void give_back(int64_t tokens) { taken_ -= tokens; }
+  int64_t taken() const { return taken_; }
+  int64_t most() const { return most_; }
+
+ private:
+  const int64_t most_;
+  std::atomic<int64_t> taken_ = 0;
+};
+
+/// Keys that clients may have, one of which each must show. The file is read again once it has
+/// changed.
+class Keys {
+ public:
+  /// Errors: usage if others than its owner may read the file; data if it has no key.
+  explicit Keys(std::string path);
+  bool are_needed() const { return !path_.empty(); }
+  /// Takes as long for any key of a length, right or wrong.
+  bool holds(std::string_view key) const;
+  /// Reads the file again if it is another one than before. A file that cannot be used is said, and
+  /// the keys stay.
+  void refresh();
+
+ private:
+  std::vector<std::string> read() const;
+  std::string path_;
+  std::vector<std::string> keys_;
+  int64_t changed_ = 0;  // when the file did last, in ns
+};
+
+class Service {
+ public:
+  /// Loads the models. Errors: those of loading; usage for two of one name.
+  explicit Service(ServiceOptions options);
+
+  const ServiceOptions& options() const { return options_; }
+  std::span<const std::unique_ptr<ServedModel>> models() const { return models_; }
+  EngineThread& engine() { return *engine_; }
+  TokenBudget& budget() { return budget_; }
+  Metrics& metrics() { return metrics_; }
+  const Keys& keys() const { return keys_; }
+  void refresh_keys() { keys_.refresh(); }
+  int64_t started_at() const { return started_at_; }  ///< seconds since 1970
+
+  /// Answers one request, see HttpHandler. From the server's thread alone.
+  void answer(HttpRequest request, const std::shared_ptr<Reply>& reply);
+  /// What /health/ready says from now on is that it is not.
+  void drain() { is_draining_ = true; }
+  bool is_draining() const { return is_draining_; }
+  /// That /metrics tells connections of.
+  void set_server(const HttpServer* server) { server_ = server; }
+  Metrics::Now now() const;
+  /// Seconds in which so many tokens are likely to be worked off, by the speed so far.
+  double seconds_for(int64_t tokens) const;
+  /// Tokens that a job had taken of the budget are worked off.
+  void worked_off(int64_t tokens);
+
+ private:
+  const ServiceOptions options_;
+  Keys keys_;
+  std::vector<std::unique_ptr<ServedModel>> models_;
+  TokenBudget budget_;
+  Metrics metrics_;
+  const HttpServer* server_ = nullptr;
+  std::atomic<bool> is_draining_ = false;
+  std::atomic<int64_t> worked_ = 0;
+  const Moment began_ = Clock::now();
+  const int64_t started_at_;
+  std::atomic<uint64_t> requests_ = 0;
+  std::unique_ptr<EngineThread> engine_;  // last: it ends first
+};
+
+}  // namespace heddle::serve

@@ -1,0 +1,199 @@
+// The server against clients of every kind, over the loopback interface.
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "heddle/serve/http/server.h"
+#include "tests/base/temporary.h"
+#include "tests/serve/client.h"
+
+namespace heddle::serve {
+namespace {
+
+HttpLimits quick_limits() {
+  HttpLimits limits;
+  limits.header_bytes = 2048, limits.header_fields = 20, limits.body_bytes = 4096;
+  limits.output_bytes = 65536, limits.header_seconds = 1, limits.body_seconds = 1;
+  limits.idle_seconds = 2;
+  return limits;
+}
+
+// Echoes what it is asked; on /parts in three parts, on /never not at all, on /flood without end.
+class HttpServerTest : public ::testing::Test {
+ protected:
+  explicit HttpServerTest(const HttpLimits& limits = quick_limits())
+      : server_("127.0.0.1", 0, limits,
+                [this](HttpRequest request, std::shared_ptr<Reply> reply) {
+                  handle(request, std::move(reply));
+                }),
+        thread_([this] { server_.run(); }) {}
+  ~HttpServerTest() override {
+    server_.stop();
+    thread_.join();
+  }
+
+  void handle(const HttpRequest& request, std::shared_ptr<Reply> reply) {
+    reply->on_gone([this] { ++gone_; });
+    if (request.path == "/never") {
+      const std::lock_guard lock(mutex_);
+      kept_.push_back(std::move(reply));
+    } else if (request.path == "/parts") {
+      reply->begin({.content_type = "text/plain"});
+      for (const char* part : {"one ", "two ", "three"}) reply->write(part);
+      reply->end();
+    } else if (request.path == "/flood") {
+      reply->begin({});
+      for (int i = 0; i < 400; ++i) reply->write(std::string(100'000, 'x'));
+      reply->end();
+    } else {
+      std::string body = request.method + " " + request.path + "|" + request.query + "|" +
+                         request.body;
+      reply->send({.content_type = "text/plain", .body = std::move(body)});
+    }
+  }
+  int port() const { return server_.port(); }
+  static bool comes_true(const std::function<bool()>& condition) {
+    for (int i = 0; i < 1000 && !condition(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return condition();
+  }
+
+  std::atomic<int> gone_ = 0;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Reply>> kept_;
+  HttpServer server_;
+  std::thread thread_;
+};
+
+TEST_F(HttpServerTest, requests_are_answered_one_after_the_other_on_one_connection) {
+  Client client(port());
+  for (int i = 0; i < 3; ++i) {
+    client.send(fmt::format("POST /a?b={} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi", i));
+    client.receive_until(fmt::format("POST /a|b={}|hi", i));
+  }
+  // Two at once, and a chunked one.
+  client.send("GET /x HTTP/1.1\r\nHost: x\r\n\r\nGET /y HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(client.receive_until("GET /y||").find("GET /x||"), std::string::npos);
+  client.send(
+      "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
+  client.receive_until("POST /c||abc");
+}
+
+TEST_F(HttpServerTest, parts_are_chunks_and_old_clients_get_them_plain) {
+  const Answer answer = get(port(), "/parts");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(answer.head.find("chunked"), std::string::npos);
+  EXPECT_NE(answer.body.find("0\r\n\r\n"), std::string::npos);
+  const Answer old = ask(port(), "GET /parts HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(old.body, "one two three");
+}
+
+TEST_F(HttpServerTest, what_is_too_large_or_no_request_is_refused) {
+  EXPECT_EQ(ask(port(), "GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(5000, 'a') + "\r\n\r\n")
+                .status,
+            431);
+  std::string fields;
+  for (int i = 0; i < 30; ++i) fields += fmt::format("A{}: b\r\n", i);
+  EXPECT_EQ(get(port(), "/", fields).status, 431);
+  EXPECT_EQ(post(port(), "/", std::string(5000, 'a')).status, 413);
+  EXPECT_EQ(ask(port(), "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n" +
+                            std::string(8192, 'a') + "\r\n0\r\n\r\n")
+                .status,
+            413);
+  for (const char* bad :
+       {"what is this\r\n\r\n", "GET / HTTP/1.1\r\nNo colon\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "POST / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"}) {
+    const Answer answer = ask(port(), bad);
+    EXPECT_EQ(answer.status, 400) << bad;
+    EXPECT_TRUE(answer.json().at("error").contains("message")) << bad;
+  }
+  EXPECT_EQ(get(port(), "/still").body, "GET /still||");
+}
+
+TEST_F(HttpServerTest, slow_clients_are_disconnected_and_nobody_waits_for_them) {
+  Client header(port()), body(port()), idle(port());
+  header.send("GET / HT");
+  body.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(get(port(), "/now").body, "GET /now||");
+  EXPECT_EQ(header.receive(), "");
+  EXPECT_EQ(body.receive(), "");
+  EXPECT_EQ(idle.receive(), "");
+  EXPECT_TRUE(comes_true([&] { return server_.connections() == 0; }));
+}
+
+TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave) {
+  Client client(port());
+  client.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(comes_true([&] {
+    const std::lock_guard lock(mutex_);
+    return kept_.size() == 1;
+  }));
+  EXPECT_EQ(gone_, 0);
+  client.close();
+  EXPECT_TRUE(comes_true([&] { return gone_ == 1; }));
+  kept_[0]->send({.body = "too late"});  // dropped
+  EXPECT_EQ(get(port(), "/still").body, "GET /still||");
+}
+
+TEST_F(HttpServerTest, a_client_that_does_not_read_is_cut_off) {
+  Client client(port());
+  client.send("GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(comes_true([&] { return gone_ == 1; }));
+  EXPECT_EQ(get(port(), "/still").body, "GET /still||");
+}
+
+TEST_F(HttpServerTest, draining_ends_idle_connections_and_lets_responses_out) {
+  Client idle(port()), waiting(port());
+  waiting.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(comes_true([&] {
+    const std::lock_guard lock(mutex_);
+    return kept_.size() == 1;
+  }));
+  server_.drain();
+  EXPECT_EQ(idle.receive(), "");
+  kept_[0]->send({.body = "at last"});
+  const std::string bytes = waiting.receive_all();
+  EXPECT_NE(bytes.find("at last"), std::string::npos);
+  EXPECT_NE(bytes.find("Connection: close"), std::string::npos);
+  EXPECT_TRUE(comes_true([&] { return server_.connections() == 0; }));
+}
+
+HttpLimits two_connections() {
+  HttpLimits limits = quick_limits();
+  limits.connections = 2;
+  return limits;
+}
+class HttpServerOfTwo : public HttpServerTest {
+ protected:
+  HttpServerOfTwo() : HttpServerTest(two_connections()) {}
+};
+
+TEST_F(HttpServerOfTwo, connections_beyond_the_limit_are_closed_and_those_that_end_make_room) {
+  Client first(port()), second(port());
+  EXPECT_TRUE(comes_true([&] { return server_.connections() == 2; }));
+  Client third(port());
+  EXPECT_EQ(third.receive(), "");
+  first.close();
+  EXPECT_TRUE(comes_true([&] { return server_.connections() == 1; }));
+  EXPECT_EQ(get(port(), "/room").body, "GET /room||");
+}
+
+TEST(HttpServer, addresses_that_cannot_be_listened_on_are_said) {
+  const HttpHandler none = [](const HttpRequest&, const std::shared_ptr<Reply>&) {};
+  expect_error(ErrorKind::usage, {"nowhere", "127.0.0.1"},
+               [&] { HttpServer("nowhere", 0, {}, none); });
+  expect_error(ErrorKind::usage, {"70000"}, [&] { HttpServer("127.0.0.1", 70000, {}, none); });
+  const HttpServer first("127.0.0.1", 0, {}, none);
+  expect_error(ErrorKind::system, {std::to_string(first.port()), "another"},
+               [&] { HttpServer("127.0.0.1", first.port(), {}, none); });
+}
+
+}  // namespace
+}  // namespace heddle::serve
