@@ -25,9 +25,9 @@ enum class Relation : uint8_t { above, below, left_of, right_of };
 inline constexpr size_t kRelations = 4;
 
 /// A ninth of an image: a row from above, a column from the left, each 0 to 2.
-struct Place {
+struct Ninth {
   size_t row = 0, column = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const Ninth&) const = default;
 };
 inline constexpr size_t kPlaceRows = 3, kPlaceColumns = 3;
 
@@ -64,7 +64,7 @@ struct Caption {
   CaptionKind kind = CaptionKind::existence;
   Sort subject = {};
   int64_t count = 1;                    ///< of the subject
-  Place place = {};                     ///< where the subject is, of places alone
+  Ninth place = {};                     ///< where the subject is, of places alone
   Relation relation = Relation::above;  ///< and
   Sort object = {};                     ///< what it leads to, of relations alone
   std::vector<CaptionWord> words = {};  ///< of a caption that was parsed

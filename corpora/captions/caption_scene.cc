@@ -42,7 +42,7 @@ RelatedObjects related_objects(const Caption& caption, const CaptionScene& scene
 }
 
 // Those of a sort at a place.
-std::vector<size_t> objects_at(Place place, const Sort& sort, const CaptionScene& scene) {
+std::vector<size_t> objects_at(Ninth place, const Sort& sort, const CaptionScene& scene) {
   std::vector<size_t> found = objects_of(scene, sort);
   std::erase_if(found,
                 [&](size_t i) { return place_of(scene.objects[i].box, scene.size) != place; });
@@ -67,7 +67,7 @@ std::map<Sort, int64_t> sorts_in(const CaptionScene& scene) {
 std::vector<Caption> places_in(const CaptionScene& scene) {
   std::vector<Caption> captions;
   for (const SceneObject& object : scene.objects) {
-    const Place place = place_of(object.box, scene.size);
+    const Ninth place = place_of(object.box, scene.size);
     const auto is_there = [&](const SceneObject& o) {
       return place_of(o.box, scene.size) == place;
     };
@@ -164,7 +164,7 @@ bool stands(Relation relation, const Box& a, const Box& b, ImageSize image) {
   }
 }
 
-Place place_of(const Box& box, ImageSize image) {
+Ninth place_of(const Box& box, ImageSize image) {
   const auto third = [](double middle, int64_t length) {
     return static_cast<size_t>(
         std::clamp<int64_t>(static_cast<int64_t>(3 * middle / static_cast<double>(length)), 0, 2));

@@ -34,13 +34,13 @@ inline constexpr double kRelationMargin = 1.0 / 8;
 bool stands(Relation relation, const Box& a, const Box& b, ImageSize image);
 
 /// The ninth of the image in which a box has its middle.
-Place place_of(const Box& box, ImageSize image);
+Ninth place_of(const Box& box, ImageSize image);
 
 /// What a caption says against a scene.
 struct CaptionTruth {
   /// Existence: at least one object is of the sort. Count: so many are, no more. Relation: some
-  /// object of the first sort and another one of the second stand so. Place: one of the sort is
-  /// there.
+  /// object of the first sort and another one of the second stand so. Place: one of the sort
+  /// is there.
   bool is_true = false;
   /// Of each word of the caption the objects that it names, rising; none of words that are for
   /// nothing else than grammar or relation. Colours, nouns and numbers name the objects of their

@@ -13,9 +13,8 @@ namespace heddle::serve {
 namespace {
 
 // From 1 ms on: what vLLM begins at, 0.3 s, is longer than most translations take.
-const prometheus::Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                                          0.1,   0.25,   0.5,   1,    2.5,   5,
-                                                          10,    30,     60};
+const prometheus::Histogram::BucketBoundaries kSeconds = {
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
 
 template <class Builder>
 auto& family_of(Builder builder, const char* name, const char* help,
@@ -25,55 +24,58 @@ auto& family_of(Builder builder, const char* name, const char* help,
 
 }  // namespace
 
-struct Metrics::Families {
+struct ServerMetrics::Families {
   prometheus::Registry registry;
   prometheus::Family<prometheus::Counter>& requests =
       family_of(prometheus::BuildCounter(), "heddle_requests_total",
-             "Responses by route and status; 499: the client left first", registry);
+                "Responses by route and status; 499: the client left first", registry);
   prometheus::Family<prometheus::Histogram>& seconds =
       family_of(prometheus::BuildHistogram(), "heddle_request_seconds",
-             "From a request's last byte to its response", registry);
-  prometheus::Family<prometheus::Counter>& tokens =
-      family_of(prometheus::BuildCounter(), "heddle_tokens_total", "Tokens read and written", registry);
-  prometheus::Histogram& waits =
-      family_of(prometheus::BuildHistogram(), "heddle_queue_seconds", "Waits of jobs for their start", registry)
-          .Add({}, kSeconds);
-  prometheus::Family<prometheus::Gauge>& jobs =
-      family_of(prometheus::BuildGauge(), "heddle_jobs", "Sequences that wait and that run", registry);
+                "From a request's last byte to its response", registry);
+  prometheus::Family<prometheus::Counter>& tokens = family_of(
+      prometheus::BuildCounter(), "heddle_tokens_total", "Tokens read and written", registry);
+  prometheus::Histogram& waits = family_of(prometheus::BuildHistogram(), "heddle_queue_seconds",
+                                           "Waits of jobs for their start", registry)
+                                     .Add({}, kSeconds);
+  prometheus::Family<prometheus::Gauge>& jobs = family_of(
+      prometheus::BuildGauge(), "heddle_jobs", "Sequences that wait and that run", registry);
   prometheus::Gauge& connections =
-      family_of(prometheus::BuildGauge(), "heddle_connections", "Open connections", registry).Add({});
+      family_of(prometheus::BuildGauge(), "heddle_connections", "Open connections", registry)
+          .Add({});
   prometheus::Gauge& admitted =
       family_of(prometheus::BuildGauge(), "heddle_admitted_tokens",
-             "Tokens of all jobs that wait or run, as many as they may come to", registry)
+                "Tokens of all jobs that wait or run, as many as they may come to", registry)
           .Add({});
-  prometheus::Gauge& rows =
-      family_of(prometheus::BuildGauge(), "heddle_cache_rows", "Rows of the KV cache that are held", registry)
-          .Add({});
+  prometheus::Gauge& rows = family_of(prometheus::BuildGauge(), "heddle_cache_rows",
+                                      "Rows of the KV cache that are held", registry)
+                                .Add({});
   prometheus::Counter& read = tokens.Add({{"kind", "read"}});
   prometheus::Counter& written = tokens.Add({{"kind", "written"}});
   prometheus::Gauge& waiting = jobs.Add({{"state", "waiting"}});
   prometheus::Gauge& running = jobs.Add({{"state", "running"}});
-  prometheus::Family<prometheus::Gauge>& models =
-      family_of(prometheus::BuildGauge(), "heddle_model_info", "1 for each model that is served", registry);
+  prometheus::Family<prometheus::Gauge>& models = family_of(
+      prometheus::BuildGauge(), "heddle_model_info", "1 for each model that is served", registry);
 };
 
-Metrics::Metrics() : families_(std::make_unique<Families>()) {}
-Metrics::~Metrics() = default;
+ServerMetrics::ServerMetrics() : families_(std::make_unique<Families>()) {}
+ServerMetrics::~ServerMetrics() = default;
 
-void Metrics::answered(const std::string& route, int status, double seconds) {
+void ServerMetrics::answered(const std::string& route, int status, double seconds) {
   families_->requests.Add({{"route", route}, {"status", std::to_string(status)}}).Increment();
   families_->seconds.Add({{"route", route}}, kSeconds).Observe(seconds);
 }
 
-void Metrics::tokens_read(int64_t n) { families_->read.Increment(static_cast<double>(n)); }
-void Metrics::tokens_written(int64_t n) { families_->written.Increment(static_cast<double>(n)); }
-void Metrics::started(double seconds) { families_->waits.Observe(seconds); }
+void ServerMetrics::tokens_read(int64_t n) { families_->read.Increment(static_cast<double>(n)); }
+void ServerMetrics::tokens_written(int64_t n) {
+  families_->written.Increment(static_cast<double>(n));
+}
+void ServerMetrics::started(double seconds) { families_->waits.Observe(seconds); }
 
-void Metrics::model(const std::string& name, const std::string& type) {
+void ServerMetrics::model(const std::string& name, const std::string& type) {
   families_->models.Add({{"name", name}, {"type", type}}).Set(1);
 }
 
-std::string Metrics::text(const Now& now) {
+std::string ServerMetrics::text(const Now& now) {
   families_->connections.Set(static_cast<double>(now.connections));
   families_->admitted.Set(static_cast<double>(now.admitted_tokens));
   families_->running.Set(static_cast<double>(now.running));

@@ -8,10 +8,10 @@
 namespace heddle::serve {
 
 /// From any thread. No text, key or address of a client is in a label.
-class Metrics {
+class ServerMetrics {
  public:
-  Metrics();
-  ~Metrics();
+  ServerMetrics();
+  ~ServerMetrics();
 
   /// A response was sent. route: "/v1/translations", or "other"; status: 200, or 499 where the
   /// client left first

@@ -21,8 +21,8 @@ enum class Outcome : uint8_t {
 
 /// One sequence asked of a model.
 struct Job {
-  Request request;                   ///< on_start and on_done are the scheduler's
-  Moment deadline = Moment::max();   ///< until which it may wait
+  Request request;                      ///< on_start and on_done are the scheduler's
+  Moment deadline = Moment::max();      ///< until which it may wait
   std::function<void()> on_start = {};  ///< it waits no longer
   /// Called once, unless the job was cancelled; hypotheses of one that is done. It may submit and
   /// cancel jobs.

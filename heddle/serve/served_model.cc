@@ -76,8 +76,8 @@ std::unique_ptr<ServedModel> load_served_model(const std::string& argument,
     take_languages(*model);
   }
   if (model->use != ModelUse::read) {
-    model->scheduler = std::make_unique<Scheduler>(*model->loaded().model, options.precision,
-                                                   options.cache_rows);
+    model->scheduler =
+        std::make_unique<Scheduler>(*model->loaded().model, options.precision, options.cache_rows);
   }
   return model;
 }

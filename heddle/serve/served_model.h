@@ -25,7 +25,7 @@ struct ServedModel {
   /// Languages that it translates from and into, if its name is a pair of them: "en-de".
   std::string source_language = {}, target_language = {};
   SentenceEncoder encoder;  ///< text: the model, whatever its use; options: of one that reads
-  TranslateOptions translating = {};  ///< how it translates where a request does not say
+  TranslateOptions translating = {};          ///< how it translates where a request does not say
   std::unique_ptr<Scheduler> scheduler = {};  ///< of one that writes tokens
   Precision precision = {};
 

@@ -96,17 +96,17 @@ Service::Service(ServiceOptions options)
     const ServedModel& model = *models_.back();
     const auto same = std::ranges::count_if(
         models_, [&](const auto& other) { return other->name == model.name; });
-    check(same == 1, ErrorKind::usage,
-          "two models are called '{}'; name one with NAME=FOLDER", model.name);
+    check(same == 1, ErrorKind::usage, "two models are called '{}'; name one with NAME=FOLDER",
+          model.name);
     metrics_.model(model.name, model.loaded().type);
     if (model.scheduler) schedulers.push_back(model.scheduler.get());
   }
   engine_ = std::make_unique<EngineThread>(std::move(schedulers));
 }
 
-Metrics::Now Service::now() const {
-  Metrics::Now now{.connections = server_ != nullptr ? server_->connections() : 0,
-                   .admitted_tokens = budget_.taken()};
+ServerMetrics::Now Service::now() const {
+  ServerMetrics::Now now{.connections = server_ != nullptr ? server_->connections() : 0,
+                         .admitted_tokens = budget_.taken()};
   for (const auto& model : models_) {
     if (!model->scheduler) continue;
     now.running += model->scheduler->running();

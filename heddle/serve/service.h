@@ -16,8 +16,8 @@
 namespace heddle::serve {
 
 struct ServiceOptions {
-  std::vector<std::string> models;    ///< folders, or NAME=FOLDER
-  std::string keys_path = {};         ///< a file with a key a line; "": no keys are asked for
+  std::vector<std::string> models;      ///< folders, or NAME=FOLDER
+  std::string keys_path = {};           ///< a file with a key a line; "": no keys are asked for
   std::vector<std::string> hosts = {};  ///< names that the Host field may have; none: any
   Precision precision = {};
   int64_t cache_rows = 65536;     ///< of the KV cache of each model
@@ -72,7 +72,7 @@ class Service {
   std::span<const std::unique_ptr<ServedModel>> models() const { return models_; }
   EngineThread& engine() { return *engine_; }
   TokenBudget& budget() { return budget_; }
-  Metrics& metrics() { return metrics_; }
+  ServerMetrics& metrics() { return metrics_; }
   const Keys& keys() const { return keys_; }
   void refresh_keys() { keys_.refresh(); }
   int64_t started_at() const { return started_at_; }  ///< seconds since 1970
@@ -84,7 +84,7 @@ class Service {
   bool is_draining() const { return is_draining_; }
   /// That /metrics tells connections of.
   void set_server(const HttpServer* server) { server_ = server; }
-  Metrics::Now now() const;
+  ServerMetrics::Now now() const;
   /// Seconds in which so many tokens are likely to be worked off, by the speed so far.
   double seconds_for(int64_t tokens) const;
   /// Tokens that a job had taken of the budget are worked off.
@@ -95,7 +95,7 @@ class Service {
   Keys keys_;
   std::vector<std::unique_ptr<ServedModel>> models_;
   TokenBudget budget_;
-  Metrics metrics_;
+  ServerMetrics metrics_;
   const HttpServer* server_ = nullptr;
   std::atomic<bool> is_draining_ = false;
   std::atomic<int64_t> worked_ = 0;

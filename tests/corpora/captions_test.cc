@@ -208,7 +208,7 @@ TEST(Captions, words_have_their_roles) {
   EXPECT_EQ(parse_caption("there are three frogs")->count, 3);
   const Caption place = parse_caption("the middle right photo is labelled frog").value();
   EXPECT_EQ(place.kind, CaptionKind::place);
-  EXPECT_EQ(place.place, (Place{.row = 1, .column = 2}));
+  EXPECT_EQ(place.place, (Ninth{.row = 1, .column = 2}));
   EXPECT_EQ(place.words[1].role, WordRole::place);
   EXPECT_EQ(place.words[2].role, WordRole::place);
   EXPECT_EQ(place.words[6].role, WordRole::noun);

@@ -48,8 +48,8 @@ class HttpServerTest : public ::testing::Test {
       for (int i = 0; i < 400; ++i) reply->write(std::string(100'000, 'x'));
       reply->end();
     } else {
-      std::string body = request.method + " " + request.path + "|" + request.query + "|" +
-                         request.body;
+      std::string body =
+          request.method + " " + request.path + "|" + request.query + "|" + request.body;
       reply->send({.content_type = "text/plain", .body = std::move(body)});
     }
   }
@@ -77,7 +77,8 @@ TEST_F(HttpServerTest, requests_are_answered_one_after_the_other_on_one_connecti
   client.send("GET /x HTTP/1.1\r\nHost: x\r\n\r\nGET /y HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_NE(client.receive_until("GET /y||").find("GET /x||"), std::string::npos);
   client.send(
-      "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
+      "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
   client.receive_until("POST /c||abc");
 }
 
@@ -91,9 +92,9 @@ TEST_F(HttpServerTest, parts_are_chunks_and_old_clients_get_them_plain) {
 }
 
 TEST_F(HttpServerTest, what_is_too_large_or_no_request_is_refused) {
-  EXPECT_EQ(ask(port(), "GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(5000, 'a') + "\r\n\r\n")
-                .status,
-            431);
+  EXPECT_EQ(
+      ask(port(), "GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(5000, 'a') + "\r\n\r\n").status,
+      431);
   std::string fields;
   for (int i = 0; i < 30; ++i) fields += fmt::format("A{}: b\r\n", i);
   EXPECT_EQ(get(port(), "/", fields).status, 431);
@@ -108,7 +109,8 @@ TEST_F(HttpServerTest, what_is_too_large_or_no_request_is_refused) {
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         "POST / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"}) {
     const Answer answer = ask(port(), bad);
     EXPECT_EQ(answer.status, 400) << bad;

@@ -72,9 +72,7 @@ std::vector<std::string> translated(const ServedModel& model, int64_t beam = 1) 
   return texts;
 }
 
-Json body_of_texts(const char* key) {
-  return Json::object({{key, kTexts}});
-}
+Json body_of_texts(const char* key) { return Json::object({{key, kTexts}}); }
 
 TEST(Service, translations_are_those_of_the_library_in_every_dialect) {
   Running running;
@@ -202,8 +200,8 @@ TEST(Service, completions_are_those_of_the_library_whole_and_streamed) {
 
 TEST(Service, draws_are_those_of_their_seed_and_stops_end_them) {
   Running running;
-  const Json body = Json::parse(
-      R"({"prompt": ["the dog", "a cat"], "max_tokens": 8, "n": 2, "seed": 5})");
+  const Json body =
+      Json::parse(R"({"prompt": ["the dog", "a cat"], "max_tokens": 8, "n": 2, "seed": 5})");
   const Answer first = post(running.port(), "/v1/completions", body.dump());
   ASSERT_EQ(first.status, 200) << first.body;
   EXPECT_EQ(first.json().at("choices").size(), 4u);
@@ -211,11 +209,14 @@ TEST(Service, draws_are_those_of_their_seed_and_stops_end_them) {
             post(running.port(), "/v1/completions", body.dump()).json().at("choices"));
   Json greedy = Json::parse(R"({"prompt": "the dog", "max_tokens": 12, "temperature": 0})");
   const std::string whole = post(running.port(), "/v1/completions", greedy.dump())
-                                .json().at("choices").as_array()[0].get_string("text");
+                                .json()
+                                .at("choices")
+                                .as_array()[0]
+                                .get_string("text");
   ASSERT_GT(whole.size(), 4u);
   greedy["stop"] = whole.substr(2, 2);
-  const Json stopped = post(running.port(), "/v1/completions", greedy.dump())
-                           .json().at("choices").as_array()[0];
+  const Json stopped =
+      post(running.port(), "/v1/completions", greedy.dump()).json().at("choices").as_array()[0];
   EXPECT_EQ(stopped.get_string("text"), whole.substr(0, whole.find(whole.substr(2, 2))));
   EXPECT_EQ(stopped.get_string("finish_reason"), "stop");
 }
@@ -255,8 +256,11 @@ TEST(Service, bodies_that_are_wrong_are_refused_with_reasons) {
     EXPECT_NE(answer.body.find(word), std::string::npos) << body << answer.body;
     EXPECT_TRUE(answer.json().at("error").contains("code"));
   }
-  EXPECT_EQ(post(running.port(), "/translate", R"({"q": "a", "target": "fr"})").json()
-                .at("error").is_string(), true);
+  EXPECT_EQ(post(running.port(), "/translate", R"({"q": "a", "target": "fr"})")
+                .json()
+                .at("error")
+                .is_string(),
+            true);
   EXPECT_TRUE(post(running.port(), "/v2/translate", "{}").json().contains("message"));
   EXPECT_EQ(get(running.port(), "/v1/translations").status, 405);
   EXPECT_EQ(get(running.port(), "/nothing").status, 404);
@@ -322,10 +326,14 @@ TEST(Service, keys_are_asked_for_on_all_but_health_and_read_again) {
   EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer first-kez\r\n").status, 401);
   EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer first-key\r\n").status, 200);
   EXPECT_EQ(post(running.port(), "/v2/translate", body).status, 403);
-  EXPECT_EQ(post(running.port(), "/v2/translate", body,
-                 "Authorization: DeepL-Auth-Key second-key\r\n").status, 200);
+  EXPECT_EQ(
+      post(running.port(), "/v2/translate", body, "Authorization: DeepL-Auth-Key second-key\r\n")
+          .status,
+      200);
   EXPECT_EQ(post(running.port(), "/translate",
-                 R"({"q": "a dog", "target": "de", "api_key": "first-key"})").status, 200);
+                 R"({"q": "a dog", "target": "de", "api_key": "first-key"})")
+                .status,
+            200);
   testing::write_file(path, "third-key\n");
   running.service().refresh_keys();
   EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer first-key\r\n").status, 401);
@@ -338,12 +346,19 @@ TEST(Service, other_names_of_the_server_are_refused_and_ids_come_back) {
   ServiceOptions options = default_service();
   options.hosts = {"localhost"};
   Running running(options);
-  EXPECT_EQ(ask(running.port(), "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n"
-                                "Connection: close\r\n\r\n").status, 403);
-  EXPECT_EQ(ask(running.port(), "GET /v1/models HTTP/1.1\r\nHost: localhost:80\r\n"
-                                "Connection: close\r\n\r\n").status, 200);
-  EXPECT_NE(get(running.port(), "/v1/models", "X-Request-Id: abc-1\r\n").head.find(
-                "x-request-id: abc-1"), std::string::npos);
+  EXPECT_EQ(ask(running.port(),
+                "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n"
+                "Connection: close\r\n\r\n")
+                .status,
+            403);
+  EXPECT_EQ(ask(running.port(),
+                "GET /v1/models HTTP/1.1\r\nHost: localhost:80\r\n"
+                "Connection: close\r\n\r\n")
+                .status,
+            200);
+  EXPECT_NE(
+      get(running.port(), "/v1/models", "X-Request-Id: abc-1\r\n").head.find("x-request-id: abc-1"),
+      std::string::npos);
   EXPECT_EQ(get(running.port(), "/v1/models", "X-Request-Id: a b\r\n").head.find("a b"),
             std::string::npos);
 }
@@ -356,8 +371,7 @@ TEST(Service, metrics_count_what_was_asked_and_name_nobody) {
   EXPECT_NE(text.find(R"(heddle_requests_total{route="/v1/translations",status="200"} 1)"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find(R"(heddle_requests_total{route="other",status="404"} 1)"),
-            std::string::npos);
+  EXPECT_NE(text.find(R"(heddle_requests_total{route="other",status="404"} 1)"), std::string::npos);
   EXPECT_NE(text.find(R"(heddle_tokens_total{kind="written"})"), std::string::npos);
   EXPECT_NE(text.find(R"(heddle_model_info{name="en-de")"), std::string::npos);
   EXPECT_EQ(text.find("secret"), std::string::npos);

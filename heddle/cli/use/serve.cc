@@ -42,7 +42,8 @@ void say_limits(const serve::ServiceOptions& o) {
 
 void check_limits(const serve::ServiceOptions& o) {
   const auto check_least = [](const char* key, int64_t value, int64_t least) {
-    check(value >= least, ErrorKind::usage, "`{}` is {}; it must be at least {}", key, value, least);
+    check(value >= least, ErrorKind::usage, "`{}` is {}; it must be at least {}", key, value,
+          least);
   };
   check_least("cache_rows", o.cache_rows, 64);
   check_least("queue_tokens", o.queue_tokens, 64);
@@ -104,9 +105,10 @@ void add_serve(Subcommand& app) {
       .required();
   command.add_setting("--host", flags.host, "address to listen on");
   command.add_setting("-p,--port", flags.port, "port to listen on; 0: a free one, which is said");
-  command.add_option("--keys", flags.keys,
-                     "a file with a key a line, which only its owner may read; all but /health asks "
-                     "for one. It is read again when it changes");
+  command.add_option(
+      "--keys", flags.keys,
+      "a file with a key a line, which only its owner may read; all but /health asks "
+      "for one. It is read again when it changes");
   command.add_option("--allow-host", flags.hosts,
                      "a name that requests may be sent to (Host) beside localhost; where --host is "
                      "no loopback address and none is given: any");

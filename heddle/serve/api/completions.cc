@@ -41,8 +41,7 @@ void take_prompts(const Exchange& e, const Json& body, CompletionRequest& asked)
   if (is_list && prompt->as_array()[0].is_int()) return add_ids(*prompt);
   if (is_list && prompt->as_array()[0].is_array()) {
     if (std::ssize(prompt->as_array()) > e.service.options().most_texts) {
-      refuse("`prompt` has {} prompts; at most {}", prompt->size(),
-             e.service.options().most_texts);
+      refuse("`prompt` has {} prompts; at most {}", prompt->size(), e.service.options().most_texts);
     }
     for (const Json& ids : prompt->as_array()) add_ids(ids);
     return;
@@ -64,13 +63,14 @@ void take_search(const Exchange& e, const Json& body, CompletionRequest& asked) 
   s.n_best = int_of(body, "n", 1, 1, e.service.options().most_results);
   const double temperature = number_of(body, "temperature", 1, 0, 10);
   s.samples = temperature > 0;
-  if (!s.samples && s.n_best > 1) refuse("`n` is {}, but at `temperature` 0 all are alike", s.n_best);
+  if (!s.samples && s.n_best > 1)
+    refuse("`n` is {}, but at `temperature` 0 all are alike", s.n_best);
   s.temperature = temperature;
   s.top_p = number_of(body, "top_p", 1, 1e-6, 1);
   s.top_k = int_of(body, "top_k", s.top_k.value_or(0), 0, std::numeric_limits<int32_t>::max());
   s.min_p = number_of(body, "min_p", 0, 0, 1);
-  s.repetition_penalty = number_of(body, "repetition_penalty", s.repetition_penalty.value_or(1),
-                                   0.01, 100);
+  s.repetition_penalty =
+      number_of(body, "repetition_penalty", s.repetition_penalty.value_or(1), 0.01, 100);
   s.seed = int_of(body, "seed", -1, std::numeric_limits<int64_t>::min() + 1,
                   std::numeric_limits<int64_t>::max());
   if (!body.contains("seed")) s.seed = static_cast<int64_t>(std::random_device{}() >> 1);
@@ -81,7 +81,7 @@ void take_search(const Exchange& e, const Json& body, CompletionRequest& asked) 
 }
 
 // A choice while it grows.
-struct Choice {
+struct CompletionChoice {
   TextStream text;
   int64_t tokens = 0;
 };
@@ -136,8 +136,7 @@ class Choices {
 
  private:
   size_t number(size_t prompt, int64_t sample) const {
-    return prompt * static_cast<size_t>(asked_.options.search.n_best) +
-           static_cast<size_t>(sample);
+    return prompt * static_cast<size_t>(asked_.options.search.n_best) + static_cast<size_t>(sample);
   }
   size_t prompt_of(size_t choice) const {
     return choice / static_cast<size_t>(asked_.options.search.n_best);
@@ -186,7 +185,7 @@ class Choices {
   SharedExchange exchange_;
   const CompletionRequest asked_;
   size_t left_;  // prompts
-  std::vector<Choice> choices_;
+  std::vector<CompletionChoice> choices_;
   std::vector<std::string> finished_;
   const int64_t created_ = static_cast<int64_t>(std::time(nullptr));
   int64_t read_ = 0, written_ = 0;
@@ -218,9 +217,8 @@ void completions(const SharedExchange& e) {
     Request r = generation_request(model.tokens(), asked.prompts[i], asked.options,
                                    static_cast<int64_t>(i));
     r.goes_on = [choices, i](const Hypothesis& h) { return choices->goes_on(i, h); };
-    jobs.push_back({std::move(r), [choices, i](std::span<const Hypothesis> found) {
-                      choices->done(i, found);
-                    }});
+    jobs.push_back({std::move(r),
+                    [choices, i](std::span<const Hypothesis> found) { choices->done(i, found); }});
   }
   start_jobs(e, *asked.model->scheduler, std::move(jobs), [choices] { choices->begin(); });
 }

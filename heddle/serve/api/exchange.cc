@@ -114,10 +114,10 @@ void Exchange::fail(const Refusal& refusal) {
   HttpResponse response{
       .status = refusal.status, .body = error_body(dialect, refusal), .headers = headers()};
   if (refusal.retry_after > 0) {
-    response.headers.emplace_back("retry-after",
-                                  fmt::format("{}", static_cast<int>(std::ceil(refusal.retry_after))));
     response.headers.emplace_back(
-        "retry-after-ms", fmt::format("{}", static_cast<int>(1000 * refusal.retry_after)));
+        "retry-after", fmt::format("{}", static_cast<int>(std::ceil(refusal.retry_after))));
+    response.headers.emplace_back("retry-after-ms",
+                                  fmt::format("{}", static_cast<int>(1000 * refusal.retry_after)));
   }
   if (refusal.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   reply_->send(std::move(response));

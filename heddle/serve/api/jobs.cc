@@ -16,9 +16,9 @@ class Batch : public std::enable_shared_from_this<Batch> {
     if (is_dropped_) return exchange_->service.budget().give_back(tokens);
     const Moment received = exchange_->received;
     const auto number = std::make_shared<int64_t>(-1);
-    Job asked{.request = std::move(job.request),
-              .deadline = received + std::chrono::seconds(
-                                         exchange_->service.options().queue_seconds)};
+    Job asked{
+        .request = std::move(job.request),
+        .deadline = received + std::chrono::seconds(exchange_->service.options().queue_seconds)};
     asked.on_start = [self = shared_from_this(), received] {
       const std::chrono::duration<double> waited = Clock::now() - received;
       self->exchange_->service.metrics().started(waited.count());
@@ -65,9 +65,8 @@ class Batch : public std::enable_shared_from_this<Batch> {
                               .code = "timeout",
                               .retry_after = 1});
     } else {
-      exchange_->fail(Refusal{.status = 500,
-                              .message = "the model gives what is not finite",
-                              .type = "server_error"});
+      exchange_->fail(Refusal{
+          .status = 500, .message = "the model gives what is not finite", .type = "server_error"});
     }
     drop();
   }

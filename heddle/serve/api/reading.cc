@@ -2,8 +2,8 @@
 #include <bit>
 
 #include "heddle/infer/answers.h"
-#include "heddle/text/strings/strings.h"
 #include "heddle/serve/api/exchange.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
 namespace {
@@ -48,9 +48,10 @@ void embeddings(const SharedExchange& e) {
   const Json* input = body.find("input");
   if (input != nullptr && input->is_array() && !input->as_array().empty() &&
       !input->as_array()[0].is_string()) {
-    refuse("`input` holds {}: these are ids of another tokenizer; send texts (langchain: "
-           "check_embedding_ctx_length=False)",
-           input->as_array()[0].describe());
+    refuse(
+        "`input` holds {}: these are ids of another tokenizer; send texts (langchain: "
+        "check_embedding_ctx_length=False)",
+        input->as_array()[0].describe());
   }
   const std::string format = text_of(body, "encoding_format", "float");
   if (format != "float" && format != "base64") {
@@ -86,7 +87,8 @@ void classify(const SharedExchange& e) {
     for (const std::string& text : texts) asked.push_back({text});
     int64_t cut = 0;
     Json list = Json::array();
-    for (const auto& probabilities : heddle::classify(model.loaded(), asked, model.precision, cut)) {
+    for (const auto& probabilities :
+         heddle::classify(model.loaded(), asked, model.precision, cut)) {
       const auto& labels = model.loaded().model->labels();
       Json one = Json::object();
       size_t best = 0;

@@ -72,9 +72,9 @@ const Route& route_of(const HttpRequest& request) {
     other = &route;
   }
   if (other != nullptr) {
-    throw Refusal{.status = 405,
-                  .message = fmt::format("{} takes {}, not {}", other->path, other->method,
-                                         request.method)};
+    throw Refusal{
+        .status = 405,
+        .message = fmt::format("{} takes {}, not {}", other->path, other->method, request.method)};
   }
   throw Refusal{.status = 404, .message = "there is no such path"};
 }

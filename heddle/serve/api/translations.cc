@@ -129,7 +129,8 @@ void libre_translate(const SharedExchange& e) {
   const bool is_auto = source == "auto";
   ServedModel& model =
       translator_of(e->service, Json::object(), is_auto ? std::string() : source, target);
-  const int64_t alternatives = int_of(body, "alternatives", 0, 0, e->service.options().most_results - 1);
+  const int64_t alternatives =
+      int_of(body, "alternatives", 0, 0, e->service.options().most_results - 1);
   const Json* asked = body.find("q");
   const bool is_list = asked != nullptr && asked->is_array();
   TranslationWork work{.model = &model,
@@ -228,9 +229,8 @@ void deepl_translate(const SharedExchange& e) {
   if (!text_of(body, "tag_handling").empty()) refuse("`tag_handling` is not there yet");
   ServedModel& model = translator_of(e->service, Json::object(), source, target);
   auto texts = texts_of(body, "text", e->service.options().most_texts);
-  TranslationWork work{.model = &model,
-                       .texts = texts,
-                       .options = text_options(model.loaded(), model.translating)};
+  TranslationWork work{
+      .model = &model, .texts = texts, .options = text_options(model.loaded(), model.translating)};
   if (model.source_language.empty()) set_languages(model.loaded(), source, target, work.options);
   work.options.scores = false;
   work.on_done = [e, texts = std::move(texts), source,

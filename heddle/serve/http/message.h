@@ -11,9 +11,9 @@
 namespace heddle::serve {
 
 struct HttpRequest {
-  std::string method;                                         ///< "POST"
-  std::string path;                                           ///< "/v1/models", without the query
-  std::string query = {};                                     ///< behind the "?", as it came
+  std::string method;      ///< "POST"
+  std::string path;        ///< "/v1/models", without the query
+  std::string query = {};  ///< behind the "?", as it came
   std::vector<std::pair<std::string, std::string>> headers = {};  ///< names in small letters
   std::string body = {};
   std::string peer = {};  ///< address and port of the client

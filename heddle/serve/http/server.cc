@@ -103,8 +103,8 @@ void HttpServer::Session::read_body() {
   const auto& header = parser_->get();
   const auto fields = std::distance(header.begin(), header.end());
   if (fields > limits().header_fields) {
-    return refuse(431, fmt::format("the header has {} fields; at most {}", fields,
-                                   limits().header_fields));
+    return refuse(
+        431, fmt::format("the header has {} fields; at most {}", fields, limits().header_fields));
   }
   // Two lengths: whoever stands between may have believed the other.
   if (header.count(http::field::transfer_encoding) > 0 &&
@@ -164,8 +164,8 @@ void HttpServer::Session::watch() {
       tcp::socket::wait_read, [self = shared_from_this(), number = number_](ErrorCode error) {
         if (error || number != self->number_ || self->state_ != State::answering) return;
         char byte = 0;
-        const auto n = ::recv(self->stream_.socket().native_handle(), &byte, 1,
-                              MSG_PEEK | MSG_DONTWAIT);
+        const auto n =
+            ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->leave();
       });
 }
@@ -193,9 +193,8 @@ namespace {
 
 template <class Body>
 std::shared_ptr<http::response<Body>> message_of(const HttpResponse& from, bool is_kept) {
-  auto message = std::make_shared<http::response<Body>>(http::int_to_status(
-                                                            static_cast<unsigned>(from.status)),
-                                                        11);
+  auto message = std::make_shared<http::response<Body>>(
+      http::int_to_status(static_cast<unsigned>(from.status)), 11);
   if (!from.content_type.empty()) message->set(http::field::content_type, from.content_type);
   for (const auto& [name, value] : from.headers) message->set(name, value);
   message->keep_alive(is_kept);
@@ -226,11 +225,9 @@ void HttpServer::Session::begin(const HttpResponse& head) {
   auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);
   is_writing_ = true;
   stream_.expires_after(std::chrono::seconds(limits().write_seconds));
-  http::async_write_header(
-      stream_, *serializer,
-      [self = shared_from_this(), message, serializer](ErrorCode error, size_t) {
-        self->written(error);
-      });
+  http::async_write_header(stream_, *serializer,
+                           [self = shared_from_this(), message, serializer](
+                               ErrorCode error, size_t) { self->written(error); });
 }
 
 void HttpServer::Session::write(std::string part) {
@@ -355,8 +352,8 @@ HttpServer::HttpServer(const std::string& host, int port, const HttpLimits& limi
     : implementation_(std::make_shared<Implementation>(limits, std::move(handler))) {
   ErrorCode error;
   const auto address = asio::ip::make_address(host, error);
-  check(!error, ErrorKind::usage, "`host` is '{}'; it must be an address, such as 127.0.0.1 or ::",
-        host);
+  check(!error, ErrorKind::usage,
+        "`host` is '{}'; it must be an address, such as 127.0.0.1 or ::", host);
   check(port >= 0 && port <= 65535, ErrorKind::usage, "`port` is {}; it must be from 0 to 65535",
         port);
   const tcp::endpoint endpoint(address, static_cast<uint16_t>(port));
@@ -365,8 +362,10 @@ HttpServer::HttpServer(const std::string& host, int port, const HttpLimits& limi
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  check(!error, ErrorKind::system, "{} port {}: {}; stop what listens there, or choose another "
-        "with `port`", host, port, error.message());
+  check(!error, ErrorKind::system,
+        "{} port {}: {}; stop what listens there, or choose another "
+        "with `port`",
+        host, port, error.message());
   implementation_->accept();
 }
 
@@ -378,9 +377,8 @@ void HttpServer::stop() { implementation_->is_stopped_ = true; }
 int64_t HttpServer::connections() const { return implementation_->open_; }
 
 const std::string* HttpRequest::header(std::string_view name) const {
-  const auto found = std::ranges::find(headers, name, [](const auto& h) -> const std::string& {
-    return h.first;
-  });
+  const auto found =
+      std::ranges::find(headers, name, [](const auto& h) -> const std::string& { return h.first; });
   return found == headers.end() ? nullptr : &found->second;
 }
 
