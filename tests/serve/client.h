@@ -69,6 +69,18 @@ class Client {
   std::string read_;
 };
 
+/// Whether somebody listens there.
+inline bool can_connect(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool is_there = ::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
+  ::close(socket);
+  return is_there;
+}
+
 struct Answer {
   int status = 0;
   std::string head, body;

@@ -82,7 +82,8 @@ std::string_view asset(std::string_view name) {
 std::string page_html(const Page& page) {
   const std::string title = html_text(shortened(page.title, kMostTitle));
   std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  html += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
+  html += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}{}\">\n", kPolicy,
+                      page.asks_server ? "; connect-src 'self'" : "");
   html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   html += fmt::format("<meta name=\"generator\" content=\"heddle\">\n<title>{}</title>\n", title);
   html += fmt::format("<style>\n{}</style>\n{}</head>\n", asset("page.css"), script("theme.js"));

@@ -16,6 +16,7 @@ struct Page {
   std::string title;                 ///< also its first heading; cut after 80 characters
   Json data = {};                    ///< `heddle.data`
   std::vector<std::string> scripts;  ///< names in pages: {"attention.js"}
+  bool asks_server = false;          ///< may ask the server that it came from, and no other
 };
 
 /// A script or a style of pages, compiled into the program by the build.

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "heddle/base/names.h"
+#include "heddle/inspect/pages/page.h"
 #include "heddle/serve/api/exchange.h"
 #include "heddle/serve/api/forms.h"
 
@@ -10,6 +11,7 @@ namespace heddle::serve {
 namespace {
 
 constexpr auto kRoutes = std::to_array<Route>({
+    {"GET", "/", Dialect::openai, front_page, false},
     {"GET", "/health/live", Dialect::openai, health_live, false},
     {"GET", "/health/ready", Dialect::openai, health_ready, false},
     {"GET", "/metrics", Dialect::openai, metrics},
@@ -121,12 +123,14 @@ void metrics(const SharedExchange& e) {
   });
 }
 
-void models(const SharedExchange& e) {
+namespace {
+
+Json list_of_models(const Service& service) {
   Json list = Json::array();
-  for (const auto& model : e->service.models()) {
+  for (const auto& model : service.models()) {
     Json one = Json::object({{"id", model->name},
                              {"object", "model"},
-                             {"created", e->service.started_at()},
+                             {"created", service.started_at()},
                              {"owned_by", "heddle"},
                              {"type", model->loaded().type},
                              {"use", model_use_name(model->use)}});
@@ -136,7 +140,22 @@ void models(const SharedExchange& e) {
     }
     list.push_back(std::move(one));
   }
-  e->send(Json::object({{"object", "list"}, {"data", std::move(list)}}));
+  return list;
+}
+
+}  // namespace
+
+void models(const SharedExchange& e) {
+  e->send(Json::object({{"object", "list"}, {"data", list_of_models(e->service)}}));
+}
+
+void front_page(const SharedExchange& e) {
+  const inspect::Page page{.title = "heddle",
+                           .data = Json::object({{"models", list_of_models(e->service)},
+                                                 {"needs_key", e->service.keys().are_needed()}}),
+                           .scripts = {"serve.js"},
+                           .asks_server = true};
+  e->send_text(inspect::page_html(page), "text/html; charset=utf-8");
 }
 
 }  // namespace heddle::serve

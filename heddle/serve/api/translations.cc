@@ -249,7 +249,9 @@ void deepl_translate(const SharedExchange& e) {
 }
 
 void deepl_languages(const SharedExchange& e) {
-  const bool wants_targets = e->request.query.find("type=target") != std::string::npos;
+  // DeepL's own client puts the form into the body, though it is a GET.
+  const bool wants_targets = e->request.query.find("type=target") != std::string::npos ||
+                             e->request.body.find("type=target") != std::string::npos;
   std::set<std::string> codes;
   for (const auto& [from, into] : languages_of(e->service)) {
     if (!wants_targets) codes.insert(from);

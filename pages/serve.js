@@ -1,0 +1,175 @@
+// The page that `heddle serve` answers "/" with: it tries the models through the public interfaces alone.
+//
+//   heddle.data   {models: [{id, type, use, source_language, target_language}], needs_key}
+"use strict";
+(() => {
+  const {models, needs_key: needsKey} = heddle.data;
+  const kPause = 250;  // ms without a key, after which what was written is sent
+  const el = heddle.el;
+  const key = el("input", {type: "text", id: "key", placeholder: "key", "aria-label": "key", autocomplete: "off"});
+  const ask = (path, body, signal) => fetch(path, {
+    method: "POST", signal, body: JSON.stringify(body),
+    headers: {"content-type": "application/json", ...(key.value ? {authorization: "Bearer " + key.value} : {})},
+  });
+  // The JSON of an answer. Errors: the server's words.
+  const read = async (response) => {
+    const json = await response.json();
+    if (!response.ok) throw new Error(json.error.message);
+    return json;
+  };
+
+  // Does `work` after a pause in writing; what was asked before is dropped. status: says how it went
+  const whileWriting = (status, work) => {
+    let timer = 0, controller = new AbortController();
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+      controller = new AbortController();
+      const signal = controller.signal;
+      timer = setTimeout(async () => {
+        const began = performance.now();
+        try {
+          await work(signal);
+          status.textContent = `${Math.round(performance.now() - began)} ms`;
+        } catch (error) {
+          if (error.name !== "AbortError") status.textContent = error.message;
+        }
+      }, kPause);
+    };
+  };
+
+  const area = (label, placeholder) =>
+    el("textarea", {rows: 5, "aria-label": label, placeholder, spellcheck: "true"});
+  const choice = (label, values, chosen) => {
+    const select = el("select", {"aria-label": label},
+      values.map((value) => el("option", {value, selected: value === chosen}, String(value))));
+    return [el("label", {}, label + " ", select), select];
+  };
+
+  // --- translation: the text, its alternatives, and which word came from which --------------------
+
+  const translator = (model) => {
+    const source = area("text", "Write something to translate");
+    const status = el("span", {class: "faint small", role: "status"});
+    const result = el("p", {class: "panel", id: "translation", "aria-live": "polite"});
+    const others = el("ol", {class: "small", id: "alternatives"});
+    const [beamLabel, beam] = choice("beam", [1, 2, 4, 8], 4);
+    // Words of both sides; a word under the pointer marks those that it goes with.
+    const words = (text, side, links) => text.split(/(\s+)/).map((part) => {
+      if (/^\s*$/.test(part)) return part;
+      const number = words.next[side]++;
+      const span = el("span", {class: "word", "data-side": side, "data-number": number, tabindex: "0"}, part);
+      const mark = (isMarked) => {
+        const mates = links.filter((link) => link[side] === number).map((link) => link[1 - side]);
+        for (const other of result.querySelectorAll(`[data-side="${1 - side}"]`)) {
+          other.classList.toggle("marked", isMarked && mates.includes(Number(other.dataset.number)));
+        }
+        span.classList.toggle("marked", isMarked);
+      };
+      for (const [event, isMarked] of [["pointerenter", true], ["pointerleave", false], ["focus", true], ["blur", false]]) {
+        span.addEventListener(event, () => mark(isMarked));
+      }
+      return span;
+    });
+    const show = (text, translation) => {
+      const links = (translation.alignment || "").split(" ").filter(Boolean)
+        .map((link) => link.split("-").map(Number));
+      words.next = [0, 0];
+      result.replaceChildren(el("span", {class: "faint"}, words(text, 0, links)), el("br"),
+        el("strong", {}, words(translation.text, 1, links)));
+      others.replaceChildren(...(translation.n_best || []).slice(1).map((other) =>
+        el("li", {}, other.text, " ", el("span", {class: "faint"}, heddle.number(other.score, 3)))));
+    };
+    const write = whileWriting(status, async (signal) => {
+      const text = source.value.trim().replace(/\s+/g, " ");
+      if (!text) { result.replaceChildren(); others.replaceChildren(); return; }
+      const json = await read(await ask("/v1/translations",
+        {model: model.id, text, beam: Number(beam.value), n_best: Math.min(4, Number(beam.value)), alignment: "hard"}, signal));
+      show(text, json.translations[0]);
+    });
+    source.addEventListener("input", write);
+    beam.addEventListener("change", write);
+    return [source, el("div", {class: "row"}, beamLabel, status), result, others];
+  };
+
+  // --- completion: tokens as they come ------------------------------------------------------------
+
+  const generator = (model) => {
+    const prompt = area("prompt", "Write how the text begins");
+    const result = el("p", {class: "panel", id: "completion", "aria-live": "polite", style: "white-space: pre-wrap"});
+    const status = el("span", {class: "faint small", role: "status"});
+    const [lengthLabel, length] = choice("tokens", [16, 64, 256], 64);
+    const [heatLabel, heat] = choice("temperature", [0, 0.5, 0.8, 1, 1.2], 0.8);
+    let controller = null;
+    const button = el("button", {type: "button", id: "generate"}, "Generate");
+    const run = async () => {
+      if (controller) { controller.abort(); return; }
+      controller = new AbortController();
+      button.textContent = "Stop";
+      result.replaceChildren(el("span", {class: "faint"}, prompt.value));
+      let tokens = 0;
+      const began = performance.now();
+      try {
+        const response = await ask("/v1/completions", {model: model.id, prompt: prompt.value, stream: true,
+          max_tokens: Number(length.value), temperature: Number(heat.value)}, controller.signal);
+        if (!response.ok) await read(response);
+        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let rest = "", part = await reader.read(); !part.done; part = await reader.read()) {
+          const events = (rest + part.value).split("\n\n");
+          rest = events.pop();
+          for (const event of events.filter((e) => e.startsWith("data: {"))) {
+            const json = JSON.parse(event.slice(6));
+            if (json.error) throw new Error(json.error.message);
+            result.append(json.choices.map((one) => one.text).join(""));
+            ++tokens;
+          }
+          status.textContent = `${(1000 * tokens / (performance.now() - began)).toFixed(1)} pieces/s`;
+        }
+      } catch (error) {
+        if (error.name !== "AbortError") status.textContent = error.message;
+      }
+      controller = null;
+      button.textContent = "Generate";
+    };
+    button.addEventListener("click", run);
+    return [prompt, el("div", {class: "row"}, button, lengthLabel, heatLabel, status), result];
+  };
+
+  // --- classes, or the length of a vector ---------------------------------------------------------
+
+  const reader = (model) => {
+    const text = area("text", "Write something to classify");
+    const status = el("span", {class: "faint small", role: "status"});
+    const result = el("table", {id: "classes"});
+    text.addEventListener("input", whileWriting(status, async (signal) => {
+      if (!text.value.trim()) { result.replaceChildren(); return; }
+      const json = await read(await ask("/v1/classify", {model: model.id, text: text.value}, signal));
+      const rows = Object.entries(json.classes[0].probabilities).sort((a, b) => b[1] - a[1]).slice(0, 10);
+      result.replaceChildren(el("tbody", {}, rows.map(([label, p]) => el("tr", {},
+        el("th", {scope: "row"}, label), el("td", {class: "number"}, heddle.percent(p)),
+        el("td", {style: "width: 50%"}, heddle.bar(p))))));
+    }));
+    return [text, status, result];
+  };
+
+  // --- the page -----------------------------------------------------------------------------------
+
+  const kinds = {translation: translator, generation: generator, embedding: reader};
+  const body = el("section");
+  const open = (i) => {
+    const model = models[i];
+    const languages = model.source_language ? `, ${model.source_language} → ${model.target_language}` : "";
+    body.replaceChildren(el("p", {class: "faint small"}, `${model.id}: ${model.type}, for ${model.use}${languages}`),
+      ...kinds[model.use](model));
+  };
+  heddle.main.append(
+    el("p", {}, "What is served here answers below, and to programs: ",
+      el("code", {}, "/v1/translations"), ", ", el("code", {}, "/v1/completions"), ", ",
+      el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), "; ",
+      el("a", {href: "/metrics"}, "metrics"), "."),
+    needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key) : "",
+    models.length > 1 ? heddle.picker({label: "model", chosen: 0, onChange: open,
+      items: models.map((model) => ({name: model.id, title: model.type}))}).element : "",
+    body);
+  open(0);
+})();

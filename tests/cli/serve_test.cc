@@ -1,0 +1,74 @@
+// The server as a program: it listens, answers, and ends by a signal with nothing lost.
+#include <csignal>
+#include <thread>
+
+#include "tests/cli/model_fixture.h"
+#include "tests/serve/client.h"
+
+namespace heddle::testing {
+namespace {
+
+using Serve = ModelFixture;
+
+// A port that was free a moment ago.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(at);
+  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&at), size), 0);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  ::close(socket);
+  return ntohs(at.sin_port);
+}
+
+TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
+  const CliResult translated = run_heddle({"translate", model()}, with_input("a dog runs\n"));
+  ASSERT_EQ(translated.exit_code, 0) << translated.err;
+  const int port = free_port();
+  CliOptions options;
+  options.signal = SIGTERM, options.signal_after_seconds = 3;
+  CliResult served;
+  std::thread server([&] {
+    served = run_heddle({"serve", "en-de=" + model(), "--port", std::to_string(port)}, options);
+  });
+  serve::Answer answer;
+  for (int i = 0; i < 100 && answer.status != 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (serve::can_connect(port)) {
+      answer = serve::post(port, "/translate",
+                           R"({"q": "a dog runs", "source": "en", "target": "de"})");
+    }
+  }
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.json().get_string("translatedText") + "\n", translated.out);
+  EXPECT_NE(serve::get(port, "/").body.find("serve.js"), std::string::npos);
+  server.join();
+  EXPECT_EQ(served.exit_code, 128 + SIGTERM) << served.err;
+  EXPECT_TRUE(contains(served.err, "nothing was lost")) << served.err;
+  EXPECT_TRUE(contains(served.err, "limits: ")) << served.err;
+}
+
+TEST_F(Serve, what_cannot_be_served_is_said_before_it_listens) {
+  const std::vector<std::tuple<std::vector<std::string>, int, std::string>> cases = {
+      {{model(), model()}, 2, "NAME=FOLDER"},
+      {{"=" + model()}, 2, "name"},
+      {{"/nowhere"}, 3, "/nowhere"},
+      {{model(), "--port", "70000"}, 2, "--port"},
+      {{model(), "--host", "nowhere"}, 2, "--host"},
+      {{model(), "--cache-rows", "0"}, 2, "--cache-rows"},
+      {{model(), "--max-beam", "0"}, 2, "--max-beam"},
+      {{model(), "--keys", "/nowhere"}, 3, "/nowhere"},
+      {{}, 2, "model"}};
+  for (const auto& [arguments, code, word] : cases) {
+    std::vector<std::string> words = {"serve"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, code) << word << ": " << result.err;
+    EXPECT_TRUE(contains(result.err, word)) << word << ": " << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
