@@ -37,8 +37,8 @@ TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
   for (int i = 0; i < 100 && answer.status != 200; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (serve::can_connect(port)) {
-      answer = serve::post(port, "/translate",
-                           R"({"q": "a dog runs", "source": "en", "target": "de"})");
+      answer =
+          serve::post(port, "/translate", R"({"q": "a dog runs", "source": "en", "target": "de"})");
     }
   }
   EXPECT_EQ(answer.status, 200);
