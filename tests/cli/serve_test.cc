@@ -43,7 +43,7 @@ TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
   }
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.json().get_string("translatedText") + "\n", translated.out);
-  EXPECT_NE(serve::get(port, "/").body.find("serve.js"), std::string::npos);
+  EXPECT_NE(serve::get(port, "/").body.find("/v1/completions"), std::string::npos);
   server.join();
   EXPECT_EQ(served.exit_code, 128 + SIGTERM) << served.err;
   EXPECT_TRUE(contains(served.err, "nothing was lost")) << served.err;

@@ -1,7 +1,6 @@
 // heddle serve: models behind HTTP.
-#include <chrono>
-
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/signals.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -42,8 +41,8 @@ void say_limits(const serve::ServiceOptions& o) {
 
 void check_limits(const serve::ServiceOptions& o) {
   const auto check_least = [](const char* key, int64_t value, int64_t least) {
-    check(value >= least, ErrorKind::usage, "`{}` is {}; it must be at least {}", key, value,
-          least);
+    check(value >= least, ErrorKind::usage, "{} is {}; it must be at least {}", field_name(key),
+          value, least);
   };
   check_least("cache_rows", o.cache_rows, 64);
   check_least("queue_tokens", o.queue_tokens, 64);
