@@ -31,6 +31,7 @@ void add_phrasebook(Subcommand& app);
 void add_shapes(Subcommand& app);
 void add_demo(Subcommand& app);
 void add_bench(Subcommand& app);
+void add_load(Subcommand& app);
 void add_manual(Subcommand& app);
 void add_completion(Subcommand& app);
 

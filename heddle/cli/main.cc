@@ -249,7 +249,7 @@ void add_commands(Subcommand& program) {
       {"Use",
        {add_translate, add_generate, add_fill, add_classify, add_detect, add_caption, add_embed,
         add_serve, add_forward}},
-      {"Measure", {add_eval, add_score, add_align, add_bench}},
+      {"Measure", {add_eval, add_score, add_align, add_bench, add_load}},
       {"Look inside", {add_info, add_analyze, add_attention, add_explain, add_positions}},
       {"Data and files", {add_augment, add_phrasebook, add_shapes, add_export}},
       {"Tools", {add_completion, add_manual}},

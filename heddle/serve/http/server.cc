@@ -56,6 +56,18 @@ void HttpServer::Implementation::drain() {
   });
 }
 
+// What waits holds what it waits for: all of it ends, so that nothing is left.
+void HttpServer::Implementation::shut() {
+  is_draining_ = true;
+  ErrorCode ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+  const std::set<Session*> sessions = sessions_;
+  for (Session* session : sessions) session->close();
+  context_.restart();
+  context_.poll();
+}
+
 // --- a connection --------------------------------------------------------------------------------
 
 HttpServer::Session::Session(std::shared_ptr<Implementation> server, tcp::socket socket)
@@ -369,7 +381,7 @@ HttpServer::HttpServer(const std::string& host, int port, const HttpLimits& limi
   implementation_->accept();
 }
 
-HttpServer::~HttpServer() = default;
+HttpServer::~HttpServer() { implementation_->shut(); }
 int HttpServer::port() const { return implementation_->acceptor_.local_endpoint().port(); }
 void HttpServer::run(const std::function<void()>& on_tick) { implementation_->run(on_tick); }
 void HttpServer::drain() { implementation_->drain(); }

@@ -30,6 +30,7 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   void accept();
   void run(const std::function<void()>& on_tick);
   void drain();
+  void shut();
 
   const HttpLimits limits_;
   const HttpHandler handler_;
@@ -49,6 +50,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
 
   void start() { wait_for_request(); }
   void close_if_idle();
+  void close();
 
  private:
   friend class SessionReply;
@@ -62,7 +64,6 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void hand_on();
   void watch();
   void leave();
-  void close();
   void send(HttpResponse response);
   void begin(const HttpResponse& head);
   void write(std::string part);

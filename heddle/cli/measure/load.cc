@@ -1,0 +1,156 @@
+// heddle load: how many requests a server answers, and how soon.
+#include <cmath>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/lines.h"
+#include "heddle/serve/load.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::string url, input = "-", body = "{}";
+  std::string field;  // "" as the path needs it
+  int64_t texts = 1;
+  bool json = false;
+  serve::TrafficOptions load;
+};
+
+// "http://HOST:PORT/PATH": sets these three.
+void take_url(const std::string& url, serve::TrafficOptions& o) {
+  static constexpr std::string_view kScheme = "http://";
+  check(url.starts_with(kScheme), ErrorKind::usage,
+        "the URL is '{}'; it must be http://HOST:PORT/PATH", url);
+  const std::string rest = url.substr(kScheme.size());
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string host = rest.substr(0, slash);
+  if (slash + 1 < rest.size()) o.path = rest.substr(slash);
+  const size_t colon = host.rfind(':');
+  o.host = host.substr(0, std::min(colon, host.size()));
+  const std::string port = colon == std::string::npos ? "80" : host.substr(colon + 1);
+  const bool is_number = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == std::string::npos;
+  check(is_number && !o.host.empty(), ErrorKind::usage,
+        "the URL is '{}'; it must be http://HOST:PORT/PATH", url);
+  o.port = std::stoi(port);
+}
+
+std::vector<std::string> bodies_of(const Flags& flags) {
+  const Json common = Json::parse(flags.body, "--body");
+  check(common.is_object(), ErrorKind::usage, "--body is {}; a JSON object is needed",
+        common.describe());
+  std::string field = flags.field;
+  if (field.empty()) {
+    field = flags.load.path == "/v1/completions"  ? "prompt"
+            : flags.load.path == "/v1/embeddings" ? "input"
+            : flags.load.path == "/translate"     ? "q"
+                                                  : "text";
+  }
+  std::vector<std::string> bodies, texts;
+  LineReader lines(flags.input);
+  const auto flush = [&] {
+    Json body = common;
+    body[field] = texts.size() == 1 ? Json(texts[0]) : Json(texts);
+    bodies.push_back(body.dump());
+    texts.clear();
+  };
+  for (std::string line; lines.next(line);) {
+    texts.push_back(line);
+    if (std::ssize(texts) == flags.texts) flush();
+  }
+  if (!texts.empty()) flush();
+  check(!bodies.empty(), ErrorKind::usage, "--input: there is no line to send");
+  return bodies;
+}
+
+Json as_json(const serve::TrafficReport& r, const serve::TrafficOptions& o) {
+  Json json = Json::object({{"sent", r.sent},
+                            {"answered", r.answered},
+                            {"refused", r.refused},
+                            {"failed", r.failed},
+                            {"seconds", r.seconds},
+                            {"rate", o.rate},
+                            {"goodput", static_cast<double>(r.in_time) / r.seconds},
+                            {"tokens_per_second", static_cast<double>(r.tokens) / r.seconds}});
+  for (const auto& [name, share] :
+       {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"most", 1.0}}) {
+    json["latency"][name] = serve::TrafficReport::quantile(r.latencies, share);
+  }
+  json["refusal_p99"] = serve::TrafficReport::quantile(r.refusal_latencies, 0.99);
+  return json;
+}
+
+void print_report(const serve::TrafficReport& r, const serve::TrafficOptions& o) {
+  const auto ms = [](const std::vector<double>& of, double share) {
+    return 1000 * serve::TrafficReport::quantile(of, share);
+  };
+  fmt::print("{} sent in {:.1f} s: {} answered, {} refused, {} failed{}\n", r.sent, r.seconds,
+             r.answered, r.refused, r.failed, r.failed > 0 ? " (" + r.first_failure + ")" : "");
+  fmt::print("  latency from the time meant: p50 {:.1f}, p90 {:.1f}, p99 {:.1f}, p99.9 {:.1f}, most "
+             "{:.1f} ms\n",
+             ms(r.latencies, 0.5), ms(r.latencies, 0.9), ms(r.latencies, 0.99),
+             ms(r.latencies, 0.999), ms(r.latencies, 1));
+  fmt::print("  within {} s: {:.1f} a second; {:.1f} tokens/s\n", o.deadline,
+             static_cast<double>(r.in_time) / r.seconds,
+             static_cast<double>(r.tokens) / r.seconds);
+  if (r.refused == 0) return;
+  fmt::print("  refused: p50 {:.1f}, p99 {:.1f} ms\n", ms(r.refusal_latencies, 0.5),
+             ms(r.refusal_latencies, 0.99));
+}
+
+void run(const Flags& flags) {
+  serve::TrafficOptions options = flags.load;
+  take_url(flags.url, options);
+  const auto is_amount = [](double x) { return std::isfinite(x) && x > 0; };
+  check(options.rate == 0 || is_amount(options.rate), ErrorKind::usage,
+        "--rate is {}; it must be above 0", options.rate);
+  check(is_amount(options.seconds) && is_amount(options.deadline), ErrorKind::usage,
+        "--seconds and --deadline must be above 0");
+  check(options.clients >= 1 && options.most_connections >= 1 && flags.texts >= 1,
+        ErrorKind::usage, "--clients, --connections and --texts must be at least 1");
+  Flags of_path = flags;
+  of_path.load = options;
+  options.bodies = bodies_of(of_path);
+  Progress progress("load");
+  const serve::TrafficReport report = serve::run_load(options, [&](const serve::TrafficReport& now) {
+    if (!progress.is_due()) return;
+    const double answered = static_cast<double>(now.answered);
+    progress.update(0, fmt::format("{} sent, {} answered, {} refused", now.sent, answered,
+                                   now.refused));
+  });
+  if (flags.json) {
+    fmt::print("{}\n", as_json(report, options).dump());
+  } else {
+    print_report(report, options);
+  }
+}
+
+}  // namespace
+
+void add_load(Subcommand& app) {
+  auto [command, flags] = app.add_command<Flags>(
+      "load", "Send requests to a server at given times, and say how soon it answers", run);
+  command.add_option("url", flags.url, "http://HOST:PORT/PATH, as of /v1/translations").required();
+  command.add_setting("--input", flags.input, "a file with a text a line; - is standard input");
+  command.add_setting("--texts", flags.texts, "lines of a request");
+  command.add_setting("--body", flags.body, "JSON that each request has beside its text");
+  command.add_option("--field", flags.field,
+                     "the member that has the text [prompt, input or q where the path is that of "
+                     "completions, embeddings or LibreTranslate, else text]");
+  command.add_setting("--rate", flags.load.rate,
+                      "requests a second, at random times; 0: --clients ask in turn");
+  command.add_setting("--clients", flags.load.clients,
+                      "without a rate: how many ask, each again as soon as it is answered");
+  command.add_setting("--seconds", flags.load.seconds, "how long requests are sent");
+  command.add_setting("--deadline", flags.load.deadline,
+                      "seconds within which an answer counts as goodput");
+  command.add_setting("--connections", flags.load.most_connections,
+                      "open at most; a request that finds none free waits, and that counts");
+  command.add_option("--key", flags.load.key, "shown as Authorization: Bearer KEY");
+  command.add_flag("--json", flags.json, "one JSON object; latencies in seconds");
+}
+
+}  // namespace heddle::cli
