@@ -10,6 +10,7 @@ namespace heddle {
 namespace {
 
 std::atomic<int> noted{0};
+std::atomic<bool> has_hung_up{false};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not take a lock");
 
 void note_signal(int number) {
@@ -27,6 +28,16 @@ void install_signal_handlers() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
+
+void install_hangup_handler() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { has_hung_up = true; };
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGHUP, &action, nullptr);
+}
+
+bool take_hangup() { return has_hung_up.exchange(false); }
 
 int pending_signal() { return noted.load(); }
 

@@ -8,6 +8,11 @@ namespace heddle {
 /// system's behaviour. Calling it again changes nothing.
 void install_signal_handlers();
 
+/// From now on a SIGHUP is only noted, for take_hangup() to see.
+void install_hangup_handler();
+/// Whether a SIGHUP came since the last call.
+bool take_hangup();
+
 /// The number of the signal noted since install_signal_handlers(), 0 if there was none.
 /// The program ends with exit code 128 + this number (130 or 143) once its command has returned.
 int pending_signal();

@@ -5,7 +5,7 @@
 
 namespace heddle::serve {
 
-EngineThread::EngineThread(std::vector<Scheduler*> schedulers)
+EngineThread::EngineThread(Schedulers schedulers)
     : schedulers_(std::move(schedulers)), thread_([this] { run(); }) {}
 
 EngineThread::~EngineThread() {
@@ -25,19 +25,30 @@ void EngineThread::post(std::function<void()> task) {
   wakes_.notify_one();
 }
 
+void EngineThread::replace(Schedulers schedulers) {
+  post([this, schedulers = std::move(schedulers)]() mutable {
+    leaving_.insert(leaving_.end(), schedulers_.begin(), schedulers_.end());
+    schedulers_ = std::move(schedulers);
+  });
+}
+
 void EngineThread::run() {
+  const auto is_idle = [](const auto& scheduler) { return scheduler->is_idle(); };
   for (;;) {
+    std::erase_if(leaving_, is_idle);
     std::vector<std::function<void()>> tasks;
     {
       std::unique_lock lock(mutex_);
-      const bool is_idle = std::ranges::all_of(schedulers_, &Scheduler::is_idle);
-      if (is_idle) wakes_.wait(lock, [&] { return is_ending_ || !tasks_.empty(); });
+      const bool has_nothing = leaving_.empty() && std::ranges::all_of(schedulers_, is_idle);
+      if (has_nothing) wakes_.wait(lock, [&] { return is_ending_ || !tasks_.empty(); });
       if (is_ending_) return;
       tasks.swap(tasks_);
     }
     for (const auto& task : tasks) task();
-    for (Scheduler* scheduler : schedulers_) {
-      if (!scheduler->is_idle()) scheduler->step(Clock::now());
+    for (const Schedulers* some : {&leaving_, &schedulers_}) {
+      for (const auto& scheduler : *some) {
+        if (!scheduler->is_idle()) scheduler->step(Clock::now());
+      }
     }
   }
 }

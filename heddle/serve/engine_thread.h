@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -15,19 +16,22 @@ namespace heddle::serve {
 /// it. Schedulers and models are used on this thread alone.
 class EngineThread {
  public:
-  /// schedulers: outlive it
-  explicit EngineThread(std::vector<Scheduler*> schedulers);
+  using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
+  explicit EngineThread(Schedulers schedulers);
   /// Ends after the step at hand; what was not done is dropped.
   ~EngineThread();
 
   /// From any thread: does this before the next step. What it throws ends the program's promise:
   /// tasks catch their own.
   void post(std::function<void()> task);
+  /// From any thread: these come in the place of those before, which leave once their jobs are
+  /// done.
+  void replace(Schedulers schedulers);
 
  private:
   void run();
 
-  std::vector<Scheduler*> schedulers_;
+  Schedulers schedulers_, leaving_;  // of its own thread
   std::mutex mutex_;
   std::condition_variable wakes_;
   std::vector<std::function<void()>> tasks_;

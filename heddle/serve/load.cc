@@ -230,17 +230,16 @@ void LoadClient::send() {
 void LoadClient::receive() {
   parser_.emplace();
   parser_->body_limit(uint64_t{1} << 26);
-  http::async_read(stream_, buffer_, *parser_,
-                   [self = shared_from_this()](ErrorCode error, size_t) {
-                     if (error) return self->ended(error);
-                     const auto response = self->parser_->release();
-                     if (!response.keep_alive()) {
-                       self->stream_.close();
-                       self->is_connected_ = false;
-                     }
-                     self->load_.answered(self, self->meant_, response.result_int(),
-                                          response.body());
-                   });
+  http::async_read(
+      stream_, buffer_, *parser_, [self = shared_from_this()](ErrorCode error, size_t) {
+        if (error) return self->ended(error);
+        const auto response = self->parser_->release();
+        if (!response.keep_alive()) {
+          self->stream_.close();
+          self->is_connected_ = false;
+        }
+        self->load_.answered(self, self->meant_, response.result_int(), response.body());
+      });
 }
 
 void LoadClient::ended(ErrorCode error) {
@@ -257,7 +256,7 @@ double TrafficReport::quantile(const std::vector<double>& rising, double share) 
 }
 
 TrafficReport run_load(const TrafficOptions& options,
-                    const std::function<void(const TrafficReport&)>& on_tick) {
+                       const std::function<void(const TrafficReport&)>& on_tick) {
   check(!options.bodies.empty(), ErrorKind::usage, "load: there is nothing to send");
   return Load(options).run(on_tick);
 }

@@ -58,8 +58,7 @@ const char* model_use_name(ModelUse use) {
   return names[static_cast<size_t>(use)];
 }
 
-std::unique_ptr<ServedModel> load_served_model(const std::string& argument,
-                                               const ServedModelOptions& options) {
+SharedModel load_served_model(const std::string& argument, const ServedModelOptions& options) {
   const size_t equals = argument.find('=');
   const bool has_name = equals != std::string::npos && !std::filesystem::exists(argument);
   const std::string folder = has_name ? argument.substr(equals + 1) : argument;
@@ -68,7 +67,7 @@ std::unique_ptr<ServedModel> load_served_model(const std::string& argument,
   check(!reads_images(folder), ErrorKind::data,
         "{}: a model of images; serve takes models of texts so far", folder);
   const ModelUse use = use_of(folder);
-  auto model = std::make_unique<ServedModel>(load(folder, use));
+  auto model = std::make_shared<ServedModel>(load(folder, use));
   model->name = name, model->use = use, model->precision = options.precision;
   if (use == ModelUse::translate) {
     model->translating = default_options(model->loaded());

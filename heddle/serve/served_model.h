@@ -38,9 +38,10 @@ struct ServedModelOptions {
   int64_t cache_rows = 0;  ///< of the KV cache
 };
 
+using SharedModel = std::shared_ptr<ServedModel>;
+
 /// Loads what `argument` names: a folder, or NAME=FOLDER; without a name it is the folder's (of
 /// RUN/best the run's). Errors: those of loading; data for a model of images.
-std::unique_ptr<ServedModel> load_served_model(const std::string& argument,
-                                               const ServedModelOptions& options);
+SharedModel load_served_model(const std::string& argument, const ServedModelOptions& options);
 
 }  // namespace heddle::serve

@@ -84,30 +84,66 @@ void Keys::refresh() {
   }
 }
 
+namespace {
+
+std::vector<SharedModel> load_models(const ServiceOptions& options) {
+  std::vector<SharedModel> models;
+  for (const std::string& argument : options.models) {
+    models.push_back(load_served_model(
+        argument, {.precision = options.precision, .cache_rows = options.cache_rows}));
+    const ServedModel& model = *models.back();
+    const auto same =
+        std::ranges::count_if(models, [&](const auto& other) { return other->name == model.name; });
+    check(same == 1, ErrorKind::usage, "two models are called '{}'; name one with NAME=FOLDER",
+          model.name);
+  }
+  return models;
+}
+
+// Those of the models that write tokens; each holds its model.
+EngineThread::Schedulers schedulers_of(const std::vector<SharedModel>& models) {
+  EngineThread::Schedulers schedulers;
+  for (const SharedModel& model : models) {
+    if (model->scheduler) schedulers.emplace_back(model, model->scheduler.get());
+  }
+  return schedulers;
+}
+
+}  // namespace
+
 Service::Service(ServiceOptions options)
     : options_(std::move(options)),
       keys_(options_.keys_path),
+      models_(load_models(options_)),
       budget_(options_.queue_tokens),
       started_at_(static_cast<int64_t>(std::time(nullptr))) {
-  std::vector<Scheduler*> schedulers;
-  for (const std::string& argument : options_.models) {
-    models_.push_back(load_served_model(
-        argument, {.precision = options_.precision, .cache_rows = options_.cache_rows}));
-    const ServedModel& model = *models_.back();
-    const auto same = std::ranges::count_if(
-        models_, [&](const auto& other) { return other->name == model.name; });
-    check(same == 1, ErrorKind::usage, "two models are called '{}'; name one with NAME=FOLDER",
-          model.name);
-    metrics_.model(model.name, model.loaded().type);
-    if (model.scheduler) schedulers.push_back(model.scheduler.get());
-  }
-  engine_ = std::make_unique<EngineThread>(std::move(schedulers));
+  for (const SharedModel& model : models_) metrics_.model(model->name, model->loaded().type);
+  engine_ = std::make_unique<EngineThread>(schedulers_of(models_));
 }
 
-ServerMetrics::Now Service::now() const {
+void Service::reload() {
+  if (reloaded_.valid()) return;
+  reloaded_ = std::async(std::launch::async, [this] { return load_models(options_); });
+}
+
+bool Service::take_reloaded() {
+  using std::chrono_literals::operator""s;
+  if (!reloaded_.valid() || reloaded_.wait_for(0s) != std::future_status::ready) return false;
+  try {
+    models_ = reloaded_.get();
+  } catch (const Error& error) {
+    log_error("serve: the models stay as they were: {}", error.what());
+    return false;
+  }
+  engine_->replace(schedulers_of(models_));
+  log_info("serve: {} models were loaded anew", models_.size());
+  return true;
+}
+
+ServerMetrics::Now Service::now(const std::vector<SharedModel>& models) const {
   ServerMetrics::Now now{.connections = server_ != nullptr ? server_->connections() : 0,
                          .admitted_tokens = budget_.taken()};
-  for (const auto& model : models_) {
+  for (const SharedModel& model : models) {
     if (!model->scheduler) continue;
     now.running += model->scheduler->running();
     now.waiting += model->scheduler->waiting();

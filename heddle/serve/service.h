@@ -2,9 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -69,7 +68,8 @@ class Service {
   explicit Service(ServiceOptions options);
 
   const ServiceOptions& options() const { return options_; }
-  std::span<const std::unique_ptr<ServedModel>> models() const { return models_; }
+  /// Those that requests are answered with now. From the server's thread, as all but counters.
+  const std::vector<SharedModel>& models() const { return models_; }
   EngineThread& engine() { return *engine_; }
   TokenBudget& budget() { return budget_; }
   ServerMetrics& metrics() { return metrics_; }
@@ -79,12 +79,19 @@ class Service {
 
   /// Answers one request, see HttpHandler. From the server's thread alone.
   void answer(HttpRequest request, const std::shared_ptr<Reply>& reply);
+  /// Loads the models anew beside those that answer, on a thread of its own; take_reloaded() puts
+  /// them in their place. While it loads another call changes nothing.
+  void reload();
+  /// Whether models that were loaded anew answer from now on; requests that came before end with
+  /// those before. Folders that cannot be loaded are said, and the models stay.
+  bool take_reloaded();
   /// What /health/ready says from now on is that it is not.
   void drain() { is_draining_ = true; }
   bool is_draining() const { return is_draining_; }
   /// That /metrics tells connections of.
   void set_server(const HttpServer* server) { server_ = server; }
-  ServerMetrics::Now now() const;
+  /// models: models() as it was. On the engine's thread
+  ServerMetrics::Now now(const std::vector<SharedModel>& models) const;
   /// Seconds in which so many tokens are likely to be worked off, by the speed so far.
   double seconds_for(int64_t tokens) const;
   /// Tokens that a job had taken of the budget are worked off.
@@ -93,7 +100,8 @@ class Service {
  private:
   const ServiceOptions options_;
   Keys keys_;
-  std::vector<std::unique_ptr<ServedModel>> models_;
+  std::vector<SharedModel> models_;
+  std::future<std::vector<SharedModel>> reloaded_;
   TokenBudget budget_;
   ServerMetrics metrics_;
   const HttpServer* server_ = nullptr;

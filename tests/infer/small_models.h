@@ -67,9 +67,10 @@ inline const Tokenizer& shared_tokenizer() {
 }
 
 /// Writes a small model with its tokenizer.
-inline void write_small_model(const std::string& folder) {
-  const SmallModel m(small_config(shared_tokenizer().vocab_size()));
+inline void write_small_model_of_seed(const std::string& folder, uint64_t seed) {
+  const SmallModel m(small_config(shared_tokenizer().vocab_size()), seed);
   save_model(folder, *m.made, m.parameters, {.tokenizer = &shared_tokenizer()});
 }
+inline void write_small_model(const std::string& folder) { write_small_model_of_seed(folder, 7); }
 
 }  // namespace heddle::testing

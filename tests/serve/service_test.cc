@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include <bit>
+#include <array>
 #include <thread>
 
 #include "heddle/infer/decoding/generate.h"
@@ -43,7 +43,8 @@ class Running {
                   service_.answer(std::move(request), reply);
                 }) {
     service_.set_server(&server_);
-    thread_ = std::thread([this] { server_.run(); });
+    thread_ = std::thread(
+        [this] { server_.run([this] { swaps_ += service_.take_reloaded() ? 1 : 0; }); });
   }
   ~Running() {
     server_.stop();
@@ -52,11 +53,13 @@ class Running {
   int port() const { return server_.port(); }
   Service& service() { return service_; }
   HttpServer& server() { return server_; }
+  int swaps() const { return swaps_; }
   const ServedModel& model(size_t i) const { return *service_.models()[i]; }
 
  private:
   Service service_;
   HttpServer server_;
+  std::atomic<int> swaps_ = 0;
   std::thread thread_;
 };
 
@@ -310,6 +313,61 @@ TEST(Service, work_of_clients_that_left_is_dropped) {
   }
   EXPECT_EQ(running.service().budget().taken(), 0);
   EXPECT_EQ(post(running.port(), "/v1/translations", R"({"text": "a dog"})").status, 200);
+}
+
+TEST(Service, models_are_swapped_under_load_and_no_request_fails) {
+  const TempDir folder;
+  const std::string path = (folder / "en-de").string();
+  std::array<std::string, 2> wanted;
+  for (const uint64_t seed : {8, 7}) {
+    testing::write_small_model_of_seed(path, seed);
+    const LoadedModel model = load_translation_model(path);
+    const std::vector<std::string> text = {kTexts[2]};
+    wanted[seed - 7] = translate_lines(model, text, default_options(model))[0].text;
+  }
+  ASSERT_NE(wanted[0], wanted[1]);
+  ServiceOptions options;
+  options.models = {path};
+  Running running(options);
+  std::atomic<bool> is_over = false;
+  std::atomic<int> answered = 0, others = 0;
+  std::vector<std::thread> clients;
+  const std::string body = Json::object({{"text", kTexts[2]}}).dump();
+  for (int c = 0; c < 4; ++c) {
+    clients.emplace_back([&] {
+      while (!is_over) {
+        const Answer answer = post(running.port(), "/v1/translations", body);
+        const bool is_known = answer.status == 200 && [&](const Json& json) {
+          const std::string& text = json.at("translations").as_array()[0].get_string("text");
+          return text == wanted[0] || text == wanted[1];
+        }(answer.json());
+        ++(is_known ? answered : others);
+      }
+    });
+  }
+  ::testing::internal::CaptureStderr();
+  for (int swap = 1; swap <= 4; ++swap) {
+    testing::write_small_model_of_seed(path, swap % 2 == 1 ? 8 : 7);
+    running.service().reload();
+    for (int i = 0; i < 1000 && running.swaps() < swap; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(post(running.port(), "/v1/translations", body)
+                  .json()
+                  .at("translations")
+                  .as_array()[0]
+                  .get_string("text"),
+              wanted[swap % 2]);
+  }
+  std::filesystem::remove(path + "/model.safetensors");  // a folder that cannot be loaded
+  running.service().reload();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  is_over = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("stay as they were"), std::string::npos);
+  EXPECT_EQ(running.swaps(), 4);
+  EXPECT_GT(answered, 20);
+  EXPECT_EQ(others, 0);
 }
 
 TEST(Service, keys_are_asked_for_on_all_but_health_and_read_again) {

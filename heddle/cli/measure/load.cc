@@ -89,13 +89,13 @@ void print_report(const serve::TrafficReport& r, const serve::TrafficOptions& o)
   };
   fmt::print("{} sent in {:.1f} s: {} answered, {} refused, {} failed{}\n", r.sent, r.seconds,
              r.answered, r.refused, r.failed, r.failed > 0 ? " (" + r.first_failure + ")" : "");
-  fmt::print("  latency from the time meant: p50 {:.1f}, p90 {:.1f}, p99 {:.1f}, p99.9 {:.1f}, most "
-             "{:.1f} ms\n",
-             ms(r.latencies, 0.5), ms(r.latencies, 0.9), ms(r.latencies, 0.99),
-             ms(r.latencies, 0.999), ms(r.latencies, 1));
+  fmt::print(
+      "  latency from the time meant: p50 {:.1f}, p90 {:.1f}, p99 {:.1f}, p99.9 {:.1f}, most "
+      "{:.1f} ms\n",
+      ms(r.latencies, 0.5), ms(r.latencies, 0.9), ms(r.latencies, 0.99), ms(r.latencies, 0.999),
+      ms(r.latencies, 1));
   fmt::print("  within {} s: {:.1f} a second; {:.1f} tokens/s\n", o.deadline,
-             static_cast<double>(r.in_time) / r.seconds,
-             static_cast<double>(r.tokens) / r.seconds);
+             static_cast<double>(r.in_time) / r.seconds, static_cast<double>(r.tokens) / r.seconds);
   if (r.refused == 0) return;
   fmt::print("  refused: p50 {:.1f}, p99 {:.1f} ms\n", ms(r.refusal_latencies, 0.5),
              ms(r.refusal_latencies, 0.99));
@@ -109,18 +109,19 @@ void run(const Flags& flags) {
         "--rate is {}; it must be above 0", options.rate);
   check(is_amount(options.seconds) && is_amount(options.deadline), ErrorKind::usage,
         "--seconds and --deadline must be above 0");
-  check(options.clients >= 1 && options.most_connections >= 1 && flags.texts >= 1,
-        ErrorKind::usage, "--clients, --connections and --texts must be at least 1");
+  check(options.clients >= 1 && options.most_connections >= 1 && flags.texts >= 1, ErrorKind::usage,
+        "--clients, --connections and --texts must be at least 1");
   Flags of_path = flags;
   of_path.load = options;
   options.bodies = bodies_of(of_path);
   Progress progress("load");
-  const serve::TrafficReport report = serve::run_load(options, [&](const serve::TrafficReport& now) {
-    if (!progress.is_due()) return;
-    const double answered = static_cast<double>(now.answered);
-    progress.update(0, fmt::format("{} sent, {} answered, {} refused", now.sent, answered,
-                                   now.refused));
-  });
+  const serve::TrafficReport report =
+      serve::run_load(options, [&](const serve::TrafficReport& now) {
+        if (!progress.is_due()) return;
+        const double answered = static_cast<double>(now.answered);
+        progress.update(
+            0, fmt::format("{} sent, {} answered, {} refused", now.sent, answered, now.refused));
+      });
   if (flags.json) {
     fmt::print("{}\n", as_json(report, options).dump());
   } else {

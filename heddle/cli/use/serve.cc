@@ -63,6 +63,7 @@ void run(const Flags& flags) {
   check_limits(options);
   options.precision = apply_compute_flags(flags.compute);
   install_signal_handlers();
+  install_hangup_handler();
   serve::Service service(options);
   serve::HttpServer server(flags.host, flags.port, options.http,
                            [&](serve::HttpRequest request, std::shared_ptr<serve::Reply> reply) {
@@ -87,6 +88,8 @@ void run(const Flags& flags) {
       service.drain();
       server.drain();
     }
+    if (take_hangup() && !service.is_draining()) service.reload();
+    service.take_reloaded();
     if (++ticks % 20 == 0) service.refresh_keys();
   });
   log_info("serve: ended, nothing was lost");

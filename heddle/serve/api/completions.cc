@@ -11,7 +11,7 @@ namespace heddle::serve {
 namespace {
 
 struct CompletionRequest {
-  ServedModel* model = nullptr;
+  SharedModel model = {};
   std::vector<std::vector<int32_t>> prompts = {};
   std::vector<std::string> texts = {};  // of the prompts
   GenerateOptions options = {};
@@ -195,7 +195,7 @@ class Choices {
 
 void completions(const SharedExchange& e) {
   const Json body = e->json();
-  CompletionRequest asked{.model = &model_of(e->service, body, ModelUse::generate)};
+  CompletionRequest asked{.model = model_of(e->service, body, ModelUse::generate)};
   const LoadedModel& model = asked.model->loaded();
   if (!model.tokenizer) refuse("the folder of '{}' has no tokenizer", asked.model->name);
   for (const char* key : {"logprobs", "suffix", "best_of"}) {
@@ -220,7 +220,7 @@ void completions(const SharedExchange& e) {
     jobs.push_back({std::move(r),
                     [choices, i](std::span<const Hypothesis> found) { choices->done(i, found); }});
   }
-  start_jobs(e, *asked.model->scheduler, std::move(jobs), [choices] { choices->begin(); });
+  start_jobs(e, asked.model, std::move(jobs), [choices] { choices->begin(); });
 }
 
 }  // namespace heddle::serve

@@ -163,11 +163,11 @@ void Exchange::on_gone(std::function<void()> f) {
 
 // --- bodies --------------------------------------------------------------------------------------
 
-ServedModel& model_of(Service& service, const Json& body, ModelUse use) {
+SharedModel model_of(const Service& service, const Json& body, ModelUse use) {
   const std::string name = text_of(body, "model");
   for (const auto& model : service.models()) {
     if (name.empty() ? model->use != use : model->name != name) continue;
-    if (model->use == use) return *model;
+    if (model->use == use) return model;
     throw Refusal{.status = 404,
                   .message = fmt::format("the model '{}' is for {}, not {}", name,
                                          model_use_name(model->use), model_use_name(use)),

@@ -108,7 +108,7 @@ void classify(const SharedExchange& e);
 
 /// The model that a body names with "model", or, without, the first of this use.
 /// Errors: Refusal 404 for one that there is not, or of another use.
-ServedModel& model_of(Service& service, const Json& body, ModelUse use);
+SharedModel model_of(const Service& service, const Json& body, ModelUse use);
 /// A member between two bounds; `otherwise` where it is absent or null. Errors: Refusal.
 int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high);
 double number_of(const Json& body, const char* key, double otherwise, double low, double high);

@@ -10,7 +10,8 @@ namespace {
 // thread.
 class Batch : public std::enable_shared_from_this<Batch> {
  public:
-  Batch(SharedExchange e, Scheduler& scheduler) : exchange_(std::move(e)), scheduler_(scheduler) {}
+  Batch(SharedExchange e, SharedModel model)
+      : exchange_(std::move(e)), model_(std::move(model)), scheduler_(*model_->scheduler) {}
 
   void submit(QueuedJob job, int64_t tokens) {
     if (is_dropped_) return exchange_->service.budget().give_back(tokens);
@@ -72,6 +73,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
   }
 
   SharedExchange exchange_;
+  SharedModel model_;
   Scheduler& scheduler_;
   std::map<int64_t, int64_t> jobs_;  // id: tokens
   bool is_dropped_ = false;
@@ -79,13 +81,13 @@ class Batch : public std::enable_shared_from_this<Batch> {
 
 }  // namespace
 
-void start_jobs(const SharedExchange& e, Scheduler& scheduler, std::vector<QueuedJob> jobs,
+void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<QueuedJob> jobs,
                 std::function<void()> before) {
   Service& service = e->service;
   std::vector<int64_t> tokens;
   int64_t all = 0;
   for (const QueuedJob& job : jobs) {
-    tokens.push_back(scheduler.rows_needed(job.request));
+    tokens.push_back(model->scheduler->rows_needed(job.request));
     all += tokens.back();
     if (tokens.back() > service.options().cache_rows) {
       refuse("the request may come to {} tokens; the server has room for {}", tokens.back(),
@@ -106,7 +108,7 @@ void start_jobs(const SharedExchange& e, Scheduler& scheduler, std::vector<Queue
                   .code = "queue_full",
                   .retry_after = seconds};
   }
-  const auto batch = std::make_shared<Batch>(e, scheduler);
+  const auto batch = std::make_shared<Batch>(e, model);
   e->on_gone([batch, &service] { service.engine().post([batch] { batch->drop(); }); });
   service.engine().post([batch, jobs = std::move(jobs), tokens = std::move(tokens),
                          before = std::move(before)]() mutable {

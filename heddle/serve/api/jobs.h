@@ -18,7 +18,8 @@ struct QueuedJob {
 /// first calls `before`. A job that waits too long, or fails, fails the exchange, and the others
 /// are dropped; so they are if the client leaves.
 /// Errors: Refusal 429 where there is no room, 400 where there never is.
-void start_jobs(const SharedExchange& e, Scheduler& scheduler, std::vector<QueuedJob> jobs,
+/// model: one that writes tokens, which stays until its jobs have ended
+void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<QueuedJob> jobs,
                 std::function<void()> before = {});
 
 }  // namespace heddle::serve

@@ -44,7 +44,7 @@ std::string packed(const std::vector<float>& values) {
 
 void embeddings(const SharedExchange& e) {
   const Json body = e->json();
-  ServedModel& model = model_of(e->service, body, ModelUse::read);
+  const SharedModel model = model_of(e->service, body, ModelUse::read);
   const Json* input = body.find("input");
   if (input != nullptr && input->is_array() && !input->as_array().empty() &&
       !input->as_array()[0].is_string()) {
@@ -59,19 +59,19 @@ void embeddings(const SharedExchange& e) {
   }
   const auto texts = texts_of(body, "input", e->service.options().most_texts);
   if (texts.empty()) refuse("`input` has no text");
-  read_texts(e, texts, [e, texts, format, &model] {
+  read_texts(e, texts, [e, texts, format, model] {
     int64_t cut = 0, tokens = 0;
     Json list = Json::array();
-    const auto vectors = embed(model.encoder, texts, model.precision, cut);
+    const auto vectors = embed(model->encoder, texts, model->precision, cut);
     for (size_t i = 0; i < vectors.size(); ++i) {
-      tokens += std::ssize(model.loaded().tokenizer->encode(texts[i]));
+      tokens += std::ssize(model->loaded().tokenizer->encode(texts[i]));
       Json one = Json::object({{"object", "embedding"}, {"index", i}});
       one["embedding"] = format == "base64" ? Json(packed(vectors[i])) : Json(vectors[i]);
       list.push_back(std::move(one));
     }
     e->service.metrics().tokens_read(tokens);
     Json json = Json::object({{"object", "list"}, {"data", std::move(list)}});
-    json["model"] = model.name;
+    json["model"] = model->name;
     json["usage"] = Json::object({{"prompt_tokens", tokens}, {"total_tokens", tokens}});
     if (cut > 0) json["truncated"] = cut;
     return json;
@@ -80,16 +80,16 @@ void embeddings(const SharedExchange& e) {
 
 void classify(const SharedExchange& e) {
   const Json body = e->json();
-  ServedModel& model = model_of(e->service, body, ModelUse::read);
+  const SharedModel model = model_of(e->service, body, ModelUse::read);
   const auto texts = texts_of(body, "text", e->service.options().most_texts);
-  read_texts(e, texts, [texts, &model] {
+  read_texts(e, texts, [texts, model] {
     std::vector<TextToClassify> asked;
     for (const std::string& text : texts) asked.push_back({text});
     int64_t cut = 0;
     Json list = Json::array();
     for (const auto& probabilities :
-         heddle::classify(model.loaded(), asked, model.precision, cut)) {
-      const auto& labels = model.loaded().model->labels();
+         heddle::classify(model->loaded(), asked, model->precision, cut)) {
+      const auto& labels = model->loaded().model->labels();
       Json one = Json::object();
       size_t best = 0;
       for (size_t k = 0; k < probabilities.size(); ++k) {
@@ -99,7 +99,7 @@ void classify(const SharedExchange& e) {
       one["label"] = labels[best];
       list.push_back(std::move(one));
     }
-    Json json = Json::object({{"model", model.name}, {"classes", std::move(list)}});
+    Json json = Json::object({{"model", model->name}, {"classes", std::move(list)}});
     if (cut > 0) json["truncated"] = cut;
     return json;
   });

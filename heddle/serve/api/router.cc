@@ -118,8 +118,8 @@ void health_ready(const SharedExchange& e) {
 
 // The engine's thread alone may look at schedulers.
 void metrics(const SharedExchange& e) {
-  e->service.engine().post([e] {
-    e->send_text(e->service.metrics().text(e->service.now()), "text/plain; version=0.0.4");
+  e->service.engine().post([e, all = e->service.models()] {
+    e->send_text(e->service.metrics().text(e->service.now(all)), "text/plain; version=0.0.4");
   });
 }
 

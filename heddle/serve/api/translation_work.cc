@@ -53,23 +53,23 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
   }
   pending->work = std::move(work);
   e->service.metrics().tokens_read(pending->work.source_tokens);
-  start_jobs(e, *model.scheduler, std::move(jobs), [pending, empty = std::move(empty)] {
+  start_jobs(e, pending->work.model, std::move(jobs), [pending, empty = std::move(empty)] {
     if (pending->work.on_start) pending->work.on_start();
     for (const size_t i : empty) pending->done(i);
   });
 }
 
-ServedModel& translator_of(Service& service, const Json& body, const std::string& source,
-                           const std::string& target) {
+SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
+                          const std::string& target) {
   if (body.contains("model") || (source.empty() && target.empty())) {
     return model_of(service, body, ModelUse::translate);
   }
   for (const auto& model : service.models()) {
     if (model->use != ModelUse::translate) continue;
-    if (model->source_language.empty()) return *model;  // of many languages, or not said
+    if (model->source_language.empty()) return model;  // of many languages, or not said
     if ((source.empty() || model->source_language == source) &&
         (target.empty() || model->target_language == target)) {
-      return *model;
+      return model;
     }
   }
   throw Refusal{.message = fmt::format("no model here translates from '{}' into '{}'; /languages "
@@ -77,7 +77,8 @@ ServedModel& translator_of(Service& service, const Json& body, const std::string
                                        source, target)};
 }
 
-TranslateOptions translate_options_of(Service& service, ServedModel& model, const Json& body) {
+TranslateOptions translate_options_of(const Service& service, const ServedModel& model,
+                                      const Json& body) {
   const ServiceOptions& limits = service.options();
   TranslateOptions o = text_options(model.loaded(), model.translating);
   o.search.n_best = int_of(body, "n_best", 1, 1, limits.most_results);

@@ -10,7 +10,7 @@
 namespace heddle::serve {
 
 struct TranslationWork {
-  ServedModel* model = nullptr;
+  SharedModel model = {};
   std::vector<std::string> texts = {};
   TranslateOptions options = {};  ///< prefixes: none, one for all, or one of each text
   /// Called on the engine's thread: at first, of each text as it is done, then of all.
@@ -27,9 +27,10 @@ void start_translation(const SharedExchange& e, TranslationWork work);
 
 /// The translator that a request names, or one for this pair of languages ("": any).
 /// Errors: Refusal.
-ServedModel& translator_of(Service& service, const Json& body, const std::string& source,
-                           const std::string& target);
+SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
+                          const std::string& target);
 /// "model": as the model's folder says, with the members of the body laid over it.
-TranslateOptions translate_options_of(Service& service, ServedModel& model, const Json& body);
+TranslateOptions translate_options_of(const Service& service, const ServedModel& model,
+                                      const Json& body);
 
 }  // namespace heddle::serve

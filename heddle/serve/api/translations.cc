@@ -53,7 +53,7 @@ int64_t tokens_of(const std::vector<Translation>& translations) {
 void translations(const SharedExchange& e) {
   const Json body = e->json();
   const std::string source = text_of(body, "source_lang"), target = text_of(body, "target_lang");
-  ServedModel& model = translator_of(e->service, body, source, target);
+  const SharedModel model = translator_of(e->service, body, source, target);
   const bool has_scores = bool_of(body, "scores", false), streams = bool_of(body, "stream", false);
   const std::string alignment = text_of(body, "alignment", "none");
   if (alignment != "none" && alignment != "hard") {
@@ -61,11 +61,11 @@ void translations(const SharedExchange& e) {
   }
   if (streams && alignment != "none") refuse("`stream` takes no `alignment`");
   auto work = std::make_shared<TranslationWork>(
-      TranslationWork{.model = &model,
+      TranslationWork{.model = model,
                       .texts = texts_of(body, "text", e->service.options().most_texts),
-                      .options = translate_options_of(e->service, model, body)});
-  if (model.source_language.empty()) {
-    set_languages(model.loaded(), source, target, work->options);
+                      .options = translate_options_of(e->service, *model, body)});
+  if (model->source_language.empty()) {
+    set_languages(model->loaded(), source, target, work->options);
   }
   const bool has_several = work->options.search.n_best > 1;
   work->options.scores = has_scores || has_several;
@@ -76,11 +76,11 @@ void translations(const SharedExchange& e) {
              prefixes.size(), work->texts.size());
     }
     for (const std::string& prefix : prefixes) {
-      work->options.prefixes.push_back(prefix_ids(model.loaded(), prefix, "prefix"));
+      work->options.prefixes.push_back(prefix_ids(model->loaded(), prefix, "prefix"));
     }
   }
-  const auto as_json = [&model, has_scores, has_several](const Translation& t) {
-    return translation_json(t, model.loaded().target(), has_scores, has_several);
+  const auto as_json = [model, has_scores, has_several](const Translation& t) {
+    return translation_json(t, model->loaded().target(), has_scores, has_several);
   };
   TranslationWork asked = *work;
   if (streams) {
@@ -92,7 +92,7 @@ void translations(const SharedExchange& e) {
     };
   }
   asked.on_done = [e, as_json, work, alignment, streams,
-                   &model](const std::vector<Translation>& all) {
+                   model](const std::vector<Translation>& all) {
     if (streams) {
       e->event("[DONE]");
       return e->end_events();
@@ -100,7 +100,7 @@ void translations(const SharedExchange& e) {
     Json list = Json::array();
     for (const Translation& t : all) list.push_back(as_json(t));
     Json json = Json::object({{"id", "tr-" + e->id}, {"object", "translations"}});
-    json["model"] = model.name;
+    json["model"] = model->name;
     if (alignment == "hard") {
       const std::vector<Alignment> found = alignments_of(*work, all);
       std::vector<std::string> links;
@@ -127,22 +127,22 @@ void libre_translate(const SharedExchange& e) {
   const std::string source = text_of(body, "source"), target = text_of(body, "target");
   if (text_of(body, "format", "text") != "text") refuse("`format` must be text");
   const bool is_auto = source == "auto";
-  ServedModel& model =
+  const SharedModel model =
       translator_of(e->service, Json::object(), is_auto ? std::string() : source, target);
   const int64_t alternatives =
       int_of(body, "alternatives", 0, 0, e->service.options().most_results - 1);
   const Json* asked = body.find("q");
   const bool is_list = asked != nullptr && asked->is_array();
-  TranslationWork work{.model = &model,
+  TranslationWork work{.model = model,
                        .texts = texts_of(body, "q", e->service.options().most_texts),
-                       .options = text_options(model.loaded(), model.translating)};
-  if (model.source_language.empty()) {
-    set_languages(model.loaded(), is_auto ? "" : source, target, work.options);
+                       .options = text_options(model->loaded(), model->translating)};
+  if (model->source_language.empty()) {
+    set_languages(model->loaded(), is_auto ? "" : source, target, work.options);
   }
   work.options.search.n_best = alternatives + 1;
   work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
   work.options.scores = alternatives > 0;
-  work.on_done = [e, is_list, is_auto, alternatives, &model](const std::vector<Translation>& all) {
+  work.on_done = [e, is_list, is_auto, alternatives, model](const std::vector<Translation>& all) {
     const auto listed = [&](const auto& of) {
       if (!is_list) return of(all.at(0));
       Json list = Json::array();
@@ -152,7 +152,7 @@ void libre_translate(const SharedExchange& e) {
     Json json = Json::object();
     if (is_auto) {
       json["detectedLanguage"] = listed([&](const Translation&) {
-        return Json::object({{"confidence", 0}, {"language", model.source_language}});
+        return Json::object({{"confidence", 0}, {"language", model->source_language}});
       });
     }
     json["translatedText"] = listed([](const Translation& t) { return Json(t.text); });
@@ -227,17 +227,16 @@ void deepl_translate(const SharedExchange& e) {
                     target = deepl_language(text_of(body, "target_lang"));
   if (target.empty()) refuse("`target_lang` is missing");
   if (!text_of(body, "tag_handling").empty()) refuse("`tag_handling` is not there yet");
-  ServedModel& model = translator_of(e->service, Json::object(), source, target);
+  const SharedModel model = translator_of(e->service, Json::object(), source, target);
   auto texts = texts_of(body, "text", e->service.options().most_texts);
   TranslationWork work{
-      .model = &model, .texts = texts, .options = text_options(model.loaded(), model.translating)};
-  if (model.source_language.empty()) set_languages(model.loaded(), source, target, work.options);
+      .model = model, .texts = texts, .options = text_options(model->loaded(), model->translating)};
+  if (model->source_language.empty()) set_languages(model->loaded(), source, target, work.options);
   work.options.scores = false;
-  work.on_done = [e, texts = std::move(texts), source,
-                  &model](const std::vector<Translation>& all) {
+  work.on_done = [e, texts = std::move(texts), source, model](const std::vector<Translation>& all) {
     Json list = Json::array();
     for (size_t i = 0; i < all.size(); ++i) {
-      const std::string from = model.source_language.empty() ? source : model.source_language;
+      const std::string from = model->source_language.empty() ? source : model->source_language;
       list.push_back(Json::object({{"detected_source_language", upper(from)},
                                    {"text", all[i].text},
                                    {"billed_characters", count_characters(texts[i])},
