@@ -106,7 +106,7 @@ void add_serve(Subcommand& app) {
                   "en-de is known to LibreTranslate's and DeepL's clients by its languages")
       .required();
   command.add_setting("--host", flags.host, "address to listen on");
-  command.add_setting("-p,--port", flags.port, "port to listen on; 0: a free one, which is said");
+  command.add_setting("--port", flags.port, "port to listen on; 0: a free one, which is said");
   command.add_option(
       "--keys", flags.keys,
       "a file with a key a line, which only its owner may read; all but /health asks "
