@@ -1,5 +1,8 @@
 // The server as a program: it listens, answers, and ends by a signal with nothing lost.
+#include <sys/un.h>
+
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "tests/cli/model_fixture.h"
@@ -48,6 +51,29 @@ TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
   EXPECT_EQ(served.exit_code, 128 + SIGTERM) << served.err;
   EXPECT_TRUE(contains(served.err, "nothing was lost")) << served.err;
   EXPECT_TRUE(contains(served.err, "limits: ")) << served.err;
+}
+
+// As systemd starts it: a socket that hears when the server listens, and when it ends.
+TEST_F(Serve, the_supervisor_is_told) {
+  const TempDir folder;
+  const std::string path = (folder / "notify").string();
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+  sockaddr_un at = {};
+  at.sun_family = AF_UNIX;
+  std::strncpy(at.sun_path, path.c_str(), sizeof(at.sun_path) - 1);
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+  CliOptions options;
+  options.environment["NOTIFY_SOCKET"] = path;
+  options.signal = SIGTERM, options.signal_after_seconds = 1.5;
+  EXPECT_EQ(run_heddle({"serve", model(), "--port", "0"}, options).exit_code, 128 + SIGTERM);
+  std::string heard;
+  for (int i = 0; i < 2; ++i) {
+    char bytes[64] = {};
+    const auto n = ::recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0) heard += std::string(bytes, static_cast<size_t>(n)) + " ";
+  }
+  ::close(socket);
+  EXPECT_EQ(heard, "READY=1 STOPPING=1 ");
 }
 
 TEST_F(Serve, what_cannot_be_served_is_said_before_it_listens) {

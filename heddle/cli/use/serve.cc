@@ -5,6 +5,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/serve/service.h"
+#include "heddle/serve/supervisor.h"
 
 namespace heddle::cli {
 namespace {
@@ -81,10 +82,12 @@ void run(const Flags& flags) {
   if (!is_loopback(flags.host) && options.keys_path.empty()) {
     log_warning("serve: anybody who reaches {} may ask; give --keys", flags.host);
   }
+  serve::notify_supervisor("READY=1");
   int ticks = 0;
   server.run([&] {
     if (pending_signal() != 0 && !service.is_draining()) {
       log_info("serve: ending; {} connections", server.connections());
+      serve::notify_supervisor("STOPPING=1");
       service.drain();
       server.drain();
     }
