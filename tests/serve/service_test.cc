@@ -9,59 +9,13 @@
 
 #include "heddle/infer/decoding/generate.h"
 #include "tests/base/temporary.h"
-#include "tests/cli/language_model.h"
 #include "tests/serve/client.h"
+#include "tests/serve/running.h"
 
 namespace heddle::serve {
 namespace {
 
 using testing::TempDir;
-
-// The models of all tests: a translator called en-de, and a GPT-2.
-const std::string& model_folder() {
-  static const TempDir folder;
-  static const std::string path = [] {
-    testing::write_small_model((folder / "en-de").string());
-    testing::write_language_model((folder / "gpt").string());
-    return folder.path().string();
-  }();
-  return path;
-}
-
-ServiceOptions default_service() {
-  ServiceOptions options;
-  options.models = {model_folder() + "/en-de", "small=" + model_folder() + "/gpt"};
-  return options;
-}
-
-class Running {
- public:
-  explicit Running(const ServiceOptions& options = default_service())
-      : service_(options),
-        server_("127.0.0.1", 0, options.http,
-                [this](HttpRequest request, std::shared_ptr<Reply> reply) {
-                  service_.answer(std::move(request), reply);
-                }) {
-    service_.set_server(&server_);
-    thread_ = std::thread(
-        [this] { server_.run([this] { swaps_ += service_.take_reloaded() ? 1 : 0; }); });
-  }
-  ~Running() {
-    server_.stop();
-    thread_.join();
-  }
-  int port() const { return server_.port(); }
-  Service& service() { return service_; }
-  HttpServer& server() { return server_; }
-  int swaps() const { return swaps_; }
-  const ServedModel& model(size_t i) const { return *service_.models()[i]; }
-
- private:
-  Service service_;
-  HttpServer server_;
-  std::atomic<int> swaps_ = 0;
-  std::thread thread_;
-};
 
 const std::vector<std::string> kTexts = {"a dog runs", "", "two men and a cat", "the bird sings."};
 
