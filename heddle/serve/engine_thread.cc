@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "heddle/base/log.h"
+
 namespace heddle::serve {
 
 EngineThread::EngineThread(Schedulers schedulers)
@@ -15,6 +17,9 @@ EngineThread::~EngineThread() {
   }
   wakes_.notify_one();
   thread_.join();
+  for (const Schedulers* some : {&leaving_, &schedulers_}) {
+    for (const auto& scheduler : *some) scheduler->clear();
+  }
 }
 
 void EngineThread::post(std::function<void()> task) {
@@ -44,7 +49,13 @@ void EngineThread::run() {
       if (is_ending_) return;
       tasks.swap(tasks_);
     }
-    for (const auto& task : tasks) task();
+    for (const auto& task : tasks) {
+      try {
+        task();
+      } catch (const std::exception& error) {
+        log_error("serve: {}", error.what());
+      }
+    }
     for (const Schedulers* some : {&leaving_, &schedulers_}) {
       for (const auto& scheduler : *some) {
         if (!scheduler->is_idle()) scheduler->step(Clock::now());

@@ -21,8 +21,7 @@ class EngineThread {
   /// Ends after the step at hand; what was not done is dropped.
   ~EngineThread();
 
-  /// From any thread: does this before the next step. What it throws ends the program's promise:
-  /// tasks catch their own.
+  /// From any thread: does this before the next step. What it throws is logged.
   void post(std::function<void()> task);
   /// From any thread: these come in the place of those before, which leave once their jobs are
   /// done.

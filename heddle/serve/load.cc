@@ -2,6 +2,8 @@
 // none in another.
 #include "heddle/serve/load.h"
 
+#include <utility>  // Boost 1.74 needs it and does not say so
+
 #include <algorithm>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
@@ -35,6 +37,7 @@ class LoadClient : public std::enable_shared_from_this<LoadClient> {
   void ask(const std::string& body, Moment meant);
 
  private:
+  void connect();
   void send();
   void receive();
   void ended(ErrorCode error);
@@ -42,7 +45,7 @@ class LoadClient : public std::enable_shared_from_this<LoadClient> {
   Load& load_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
-  bool is_connected_ = false;
+  bool is_connected_ = false, is_reused_ = false;
   Moment meant_;
   http::request<http::string_body> request_;
   std::optional<http::response_parser<http::string_body>> parser_;
@@ -210,7 +213,12 @@ void LoadClient::ask(const std::string& body, Moment meant) {
   if (!o.key.empty()) request_.set(http::field::authorization, "Bearer " + o.key);
   request_.body() = body;
   request_.prepare_payload();
+  is_reused_ = is_connected_;
   if (is_connected_) return send();
+  connect();
+}
+
+void LoadClient::connect() {
   stream_.async_connect(load_.endpoint(), [self = shared_from_this()](ErrorCode error) {
     if (error) return self->ended(error);
     ErrorCode ignored;
@@ -233,6 +241,7 @@ void LoadClient::receive() {
   http::async_read(
       stream_, buffer_, *parser_, [self = shared_from_this()](ErrorCode error, size_t) {
         if (error) return self->ended(error);
+        self->is_reused_ = false;
         const auto response = self->parser_->release();
         if (!response.keep_alive()) {
           self->stream_.close();
@@ -242,8 +251,14 @@ void LoadClient::receive() {
       });
 }
 
+// A connection that stood idle may have been closed meanwhile: that is no failure of the request.
 void LoadClient::ended(ErrorCode error) {
   stream_.close();
+  if (std::exchange(is_reused_, false)) {
+    is_connected_ = false;
+    buffer_.clear();
+    return connect();
+  }
   load_.lost(error.message());
 }
 

@@ -1,6 +1,8 @@
 // A table of jobs beside the engine that works on them.
 #include "heddle/serve/scheduler.h"
 
+#include <utility>
+
 #include "heddle/base/error.h"
 #include "heddle/base/log.h"
 
@@ -51,11 +53,15 @@ void Scheduler::end_late(Moment now) {
   }
 }
 
+void Scheduler::clear() {
+  for (const auto& [id, known] : std::exchange(jobs_, {})) engine_.cancel(id);
+}
+
 bool Scheduler::step(Moment now) {
   end_late(now);
   try {
     engine_.step();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log_error("serve: {}", error.what());
     std::vector<int64_t> lost;
     for (const auto& [id, known] : jobs_) {

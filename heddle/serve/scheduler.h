@@ -44,6 +44,8 @@ class Scheduler {
   int64_t submit(Job job);
   /// Drops a job, whose rows are free before the next step. An id that has ended is passed over.
   void cancel(int64_t id);
+  /// Drops all jobs, and what they hold.
+  void clear();
   /// Ends those that have waited too long, then one pass of all that run.
   /// returns: whether there is more to do
   bool step(Moment now);

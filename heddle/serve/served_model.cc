@@ -72,6 +72,7 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   if (use == ModelUse::translate) {
     model->translating = default_options(model->loaded());
     model->translating.precision = options.precision;
+    model->default_language = model->loaded().source_language;
     take_languages(*model);
   }
   if (model->use != ModelUse::read) {

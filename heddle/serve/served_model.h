@@ -24,7 +24,8 @@ struct ServedModel {
   ModelUse use = ModelUse::read;
   /// Languages that it translates from and into, if its name is a pair of them: "en-de".
   std::string source_language = {}, target_language = {};
-  SentenceEncoder encoder;  ///< text: the model, whatever its use; options: of one that reads
+  SentenceEncoder encoder;        ///< text: the model, whatever its use; options: of one that reads
+  int32_t default_language = -1;  ///< of sources, as the folder has it
   TranslateOptions translating = {};          ///< how it translates where a request does not say
   std::unique_ptr<Scheduler> scheduler = {};  ///< of one that writes tokens
   Precision precision = {};

@@ -131,7 +131,7 @@ bool Service::take_reloaded() {
   if (!reloaded_.valid() || reloaded_.wait_for(0s) != std::future_status::ready) return false;
   try {
     models_ = reloaded_.get();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log_error("serve: the models stay as they were: {}", error.what());
     return false;
   }
@@ -141,8 +141,7 @@ bool Service::take_reloaded() {
 }
 
 ServerMetrics::Now Service::now(const std::vector<SharedModel>& models) const {
-  ServerMetrics::Now now{.connections = server_ != nullptr ? server_->connections() : 0,
-                         .admitted_tokens = budget_.taken()};
+  ServerMetrics::Now now{.admitted_tokens = budget_.taken()};
   for (const SharedModel& model : models) {
     if (!model->scheduler) continue;
     now.running += model->scheduler->running();
@@ -152,14 +151,21 @@ ServerMetrics::Now Service::now(const std::vector<SharedModel>& models) const {
   return now;
 }
 
+// By how long work has been under way, not by how long the server stands there.
 double Service::seconds_for(int64_t tokens) const {
-  const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-  const double speed = static_cast<double>(worked_) / std::max(seconds, 1.0);
+  const double busy = 1e-6 * static_cast<double>(busy_us_.load());
+  const double speed = static_cast<double>(worked_) / std::max(busy, 0.1);
   return std::clamp(static_cast<double>(tokens) / std::max(speed, 100.0), 0.1, 60.0);
 }
 
 void Service::worked_off(int64_t tokens) {
+  const Moment now = Clock::now();
+  // Gaps of a second and more are idle; what was worked off long ago counts less and less.
+  const auto gap = std::chrono::duration_cast<std::chrono::microseconds>(now - last_worked_);
+  last_worked_ = now;
+  if (gap < std::chrono::seconds(1)) busy_us_ += gap.count();
   worked_ += tokens;
+  if (busy_us_ > 60'000'000) worked_ = worked_ / 2, busy_us_ = busy_us_ / 2;
   budget_.give_back(tokens);
 }
 

@@ -90,11 +90,12 @@ class Service {
   bool is_draining() const { return is_draining_; }
   /// That /metrics tells connections of.
   void set_server(const HttpServer* server) { server_ = server; }
-  /// models: models() as it was. On the engine's thread
+  int64_t connections() const { return server_ != nullptr ? server_->connections() : 0; }
+  /// But connections. models: models() as it was. On the engine's thread
   ServerMetrics::Now now(const std::vector<SharedModel>& models) const;
   /// Seconds in which so many tokens are likely to be worked off, by the speed so far.
   double seconds_for(int64_t tokens) const;
-  /// Tokens that a job had taken of the budget are worked off.
+  /// Tokens that a job had taken of the budget are worked off. On the engine's thread
   void worked_off(int64_t tokens);
 
  private:
@@ -106,8 +107,8 @@ class Service {
   ServerMetrics metrics_;
   const HttpServer* server_ = nullptr;
   std::atomic<bool> is_draining_ = false;
-  std::atomic<int64_t> worked_ = 0;
-  const Moment began_ = Clock::now();
+  std::atomic<int64_t> worked_ = 0, busy_us_ = 0;
+  Moment last_worked_ = Clock::now();  // of the engine's thread
   const int64_t started_at_;
   std::atomic<uint64_t> requests_ = 0;
   std::unique_ptr<EngineThread> engine_;  // last: it ends first

@@ -25,6 +25,7 @@ std::vector<std::string> hosts_of(const Flags& flags) {
   std::vector<std::string> hosts = flags.hosts;
   if (is_loopback(flags.host)) {
     for (const char* name : {"localhost", "127.0.0.1", "[::1]"}) hosts.emplace_back(name);
+    hosts.push_back(flags.host);
   }
   return hosts;
 }

@@ -66,15 +66,19 @@ void take_search(const Exchange& e, const Json& body, CompletionRequest& asked) 
   if (!s.samples && s.n_best > 1)
     refuse("`n` is {}, but at `temperature` 0 all are alike", s.n_best);
   s.temperature = temperature;
-  s.top_p = number_of(body, "top_p", 1, 1e-6, 1);
+  s.top_p = std::max(1e-6, number_of(body, "top_p", 1, 0, 1));
   s.top_k = int_of(body, "top_k", s.top_k.value_or(0), 0, std::numeric_limits<int32_t>::max());
   s.min_p = number_of(body, "min_p", 0, 0, 1);
   s.repetition_penalty =
       number_of(body, "repetition_penalty", s.repetition_penalty.value_or(1), 0.01, 100);
-  s.seed = int_of(body, "seed", -1, std::numeric_limits<int64_t>::min() + 1,
-                  std::numeric_limits<int64_t>::max());
-  if (!body.contains("seed")) s.seed = static_cast<int64_t>(std::random_device{}() >> 1);
-  s.seed = std::abs(*s.seed);
+  s.seed = std::abs(int_of(body, "seed", static_cast<int64_t>(std::random_device{}()),
+                           std::numeric_limits<int64_t>::min() + 1,
+                           std::numeric_limits<int64_t>::max()));
+  // A table of embeddings may be longer than its vocabulary: what has no text never comes.
+  const LoadedModel& model = asked.model->loaded();
+  for (int64_t id = model.tokenizer->vocab_size(); id < model.tokens().vocab_size(); ++id) {
+    s.suppressed.push_back(id);
+  }
   if (!s.samples) s.temperature.reset(), s.top_p.reset(), s.top_k.reset(), s.min_p.reset();
   asked.options.slides = false;
   asked.options.precision = asked.model->precision;
@@ -109,8 +113,8 @@ class Choices {
       send_part(i, asked_.texts[prompt_of(i)], {});
     }
   }
-  // A token that was chosen: whether the choice goes on.
-  bool goes_on(size_t prompt, const Hypothesis& h) {
+  // A token that was chosen: whether the choice goes on. Never throws: others run beside it.
+  bool goes_on(size_t prompt, const Hypothesis& h) try {
     const size_t i = number(prompt, h.sample);
     const bool is_read = choices_[i].text.read(h.ids);
     if (asked_.streams) {
@@ -118,6 +122,9 @@ class Choices {
       if (!part.empty()) send_part(i, part, {});
     }
     return is_read;
+  } catch (...) {
+    exchange_->fail(std::current_exception());
+    return false;
   }
   void done(size_t prompt, std::span<const Hypothesis> found) {
     for (const Hypothesis& h : found) {
@@ -198,16 +205,26 @@ void completions(const SharedExchange& e) {
   CompletionRequest asked{.model = model_of(e->service, body, ModelUse::generate)};
   const LoadedModel& model = asked.model->loaded();
   if (!model.tokenizer) refuse("the folder of '{}' has no tokenizer", asked.model->name);
-  for (const char* key : {"logprobs", "suffix", "best_of"}) {
+  for (const char* key :
+       {"logprobs", "suffix", "logit_bias", "presence_penalty", "frequency_penalty"}) {
     const Json* value = body.find(key);
-    if (value != nullptr && !value->is_null()) refuse("`{}` is not there yet", key);
+    const bool does_nothing = value == nullptr || value->is_null() || *value == Json(0) ||
+                              *value == Json(0.0) || *value == Json::object();
+    if (!does_nothing) refuse("`{}` is not there yet", key);
   }
+  const int64_t n = int_of(body, "n", 1, 1, e->service.options().most_results);
+  if (int_of(body, "best_of", n, 1, 1 << 20) != n) refuse("`best_of` must be `n`, if it is there");
   take_search(*e, body, asked);
   take_prompts(*e, body, asked);
   asked.streams = bool_of(body, "stream", false);
   asked.echoes = bool_of(body, "echo", false);
   const Json* stops = body.find("stop");
-  if (stops != nullptr && !stops->is_null()) asked.stops = texts_of(body, "stop", 16);
+  const bool has_stops =
+      stops != nullptr && !stops->is_null() && !(stops->is_array() && stops->as_array().empty());
+  if (has_stops) asked.stops = texts_of(body, "stop", 16);
+  for (const std::string& stop : asked.stops) {
+    if (stop.size() > 256) refuse("`stop` has a text of {} bytes; at most 256", stop.size());
+  }
   if (const Json* options = body.find("stream_options"); options != nullptr && options->is_object())
     asked.wants_usage = bool_of(*options, "include_usage", false);
 
@@ -217,7 +234,7 @@ void completions(const SharedExchange& e) {
     Request r = generation_request(model.tokens(), asked.prompts[i], asked.options,
                                    static_cast<int64_t>(i));
     r.goes_on = [choices, i](const Hypothesis& h) { return choices->goes_on(i, h); };
-    jobs.push_back({std::move(r),
+    jobs.push_back({std::move(r), asked.options.search.n_best,
                     [choices, i](std::span<const Hypothesis> found) { choices->done(i, found); }});
   }
   start_jobs(e, asked.model, std::move(jobs), [choices] { choices->begin(); });

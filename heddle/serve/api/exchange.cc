@@ -220,6 +220,7 @@ std::vector<std::string> texts_of(const Json& body, const char* key, int64_t mos
     refuse("`{}` is {}; it must be a string or an array of strings", key, value->describe());
   }
   const Json::Array& values = value->as_array();
+  if (values.empty()) refuse("`{}` has no text", key);
   if (std::ssize(values) > most) refuse("`{}` has {} texts; at most {}", key, values.size(), most);
   std::vector<std::string> texts;
   for (const Json& text : values) {

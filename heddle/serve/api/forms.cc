@@ -55,12 +55,12 @@ Json body_of(const Exchange& e) {
         refuse("`{}` is '{}'; it must be an integer", key, value);
       }
       body[key] = std::stoll(value);
-    } else if (const Json* before = body.find(key); before == nullptr) {
+    } else if (!body.contains(key)) {
       body[key] = value;
     } else {
-      Json list = before->is_array() ? *before : Json(Json::Array{*before});
-      list.push_back(value);
-      body[key] = std::move(list);
+      Json& member = body[key];
+      if (!member.is_array()) member = Json(Json::Array{std::move(member)});
+      member.push_back(value);
     }
   }
   return body;

@@ -1,6 +1,7 @@
 // A list of ids beside the scheduler's jobs.
 #include "heddle/serve/api/jobs.h"
 
+#include <algorithm>
 #include <map>
 
 namespace heddle::serve {
@@ -33,9 +34,13 @@ class Batch : public std::enable_shared_from_this<Batch> {
       jobs_[*number] = tokens;
     } catch (...) {
       exchange_->service.budget().give_back(tokens);
-      exchange_->fail(std::current_exception());
-      drop();
+      fail(std::current_exception());
     }
+  }
+
+  void fail(const std::exception_ptr& error) {
+    exchange_->fail(error);
+    drop();
   }
 
   void drop() {
@@ -86,13 +91,19 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   Service& service = e->service;
   std::vector<int64_t> tokens;
   int64_t all = 0;
+  int64_t width = 0;
   for (const QueuedJob& job : jobs) {
-    tokens.push_back(model->scheduler->rows_needed(job.request));
+    // Each sequence of a step costs its logits, however short it is.
+    tokens.push_back(std::max(model->scheduler->rows_needed(job.request), 16 * job.width));
     all += tokens.back();
+    width += job.width;
     if (tokens.back() > service.options().cache_rows) {
       refuse("the request may come to {} tokens; the server has room for {}", tokens.back(),
              service.options().cache_rows);
     }
+  }
+  if (width > 2 * service.options().most_texts) {
+    refuse("the request has {} sequences; at most {}", width, 2 * service.options().most_texts);
   }
   if (all > service.budget().most()) {
     refuse("the request may come to {} tokens; at most {} may wait and run here at once", all,
@@ -112,7 +123,11 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   e->on_gone([batch, &service] { service.engine().post([batch] { batch->drop(); }); });
   service.engine().post([batch, jobs = std::move(jobs), tokens = std::move(tokens),
                          before = std::move(before)]() mutable {
-    if (before) before();
+    try {
+      if (before) before();
+    } catch (...) {
+      batch->fail(std::current_exception());
+    }
     for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
   });
 }

@@ -10,6 +10,7 @@ namespace heddle::serve {
 
 struct QueuedJob {
   Request request;
+  int64_t width = 1;  ///< sequences that it may have at once
   /// What the search found; on the engine's thread.
   std::function<void(std::span<const Hypothesis>)> on_done;
 };

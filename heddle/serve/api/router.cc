@@ -43,6 +43,13 @@ void check_host(const Service& service, const HttpRequest& request) {
                                        fmt::join(allowed, ", "))};
 }
 
+// A page of another site may send a request, though it may not read the answer.
+void check_origin(const HttpRequest& request) {
+  const std::string* site = request.header("sec-fetch-site");
+  if (site == nullptr || *site != "cross-site") return;
+  throw Refusal{.status = 403, .message = "a page of another site sent this; CORS is off"};
+}
+
 std::string key_of(const Exchange& e) {
   const auto after = [&](std::string_view scheme) -> std::string {
     const std::string* field = e.request.header("authorization");
@@ -90,6 +97,7 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
   const auto e = std::make_shared<Exchange>(service, std::move(request), reply, number);
   try {
     check_host(service, e->request);
+    check_origin(e->request);
     const Route& route = route_of(e->request);
     e->route = route.path;
     e->dialect = route.dialect;
@@ -118,8 +126,11 @@ void health_ready(const SharedExchange& e) {
 
 // The engine's thread alone may look at schedulers.
 void metrics(const SharedExchange& e) {
-  e->service.engine().post([e, all = e->service.models()] {
-    e->send_text(e->service.metrics().text(e->service.now(all)), "text/plain; version=0.0.4");
+  const int64_t connections = e->service.connections();
+  e->service.engine().post([e, all = e->service.models(), connections] {
+    ServerMetrics::Now now = e->service.now(all);
+    now.connections = connections;
+    e->send_text(e->service.metrics().text(now), "text/plain; version=0.0.4");
   });
 }
 

@@ -24,7 +24,7 @@ struct Pending {
   }
   void done(size_t i) {
     if (work.on_text) work.on_text(i, results[i]);
-    if (--left == 0) work.on_done(results);
+    if (--left == 0) work.on_done(work, results);
   }
 };
 
@@ -38,25 +38,34 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
   pending->left = work.texts.size();
   std::vector<QueuedJob> jobs;
   std::vector<size_t> empty;
+  int64_t tokens = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    const std::vector<int32_t> ids =
-        source_ids(model.loaded(), work.texts[i], fmt::format("text {}", i + 1), false, nullptr);
+    const std::vector<int32_t>& ids = work.sources.emplace_back(
+        source_ids(model.loaded(), work.texts[i], fmt::format("text {}", i + 1), false, nullptr));
     if (ids.empty()) {
       empty.push_back(i);
       continue;
     }
     TranslateOptions options = work.options;
     if (options.prefixes.size() > 1) options.prefixes = {work.options.prefixes[i]};
-    work.source_tokens += std::ssize(ids);
+    tokens += std::ssize(ids);
     jobs.push_back({translation_request(model.loaded().translator(), ids, options),
+                    options.search.width(),
                     [pending, i](std::span<const Hypothesis> found) { pending->take(i, found); }});
   }
   pending->work = std::move(work);
-  e->service.metrics().tokens_read(pending->work.source_tokens);
+  e->service.metrics().tokens_read(tokens);
   start_jobs(e, pending->work.model, std::move(jobs), [pending, empty = std::move(empty)] {
     if (pending->work.on_start) pending->work.on_start();
     for (const size_t i : empty) pending->done(i);
   });
+}
+
+void set_request_languages(ServedModel& model, const std::string& source, const std::string& target,
+                           TranslateOptions& options) {
+  if (!model.source_language.empty()) return;
+  model.loaded().source_language = model.default_language;  // the request before may have set it
+  set_languages(model.loaded(), source, target, options);
 }
 
 SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
@@ -64,13 +73,23 @@ SharedModel translator_of(const Service& service, const Json& body, const std::s
   if (body.contains("model") || (source.empty() && target.empty())) {
     return model_of(service, body, ModelUse::translate);
   }
+  const auto has = [](const std::string& asked, const std::string& known) {
+    return asked.empty() || asked == known;
+  };
   for (const auto& model : service.models()) {
-    if (model->use != ModelUse::translate) continue;
-    if (model->source_language.empty()) return model;  // of many languages, or not said
-    if ((source.empty() || model->source_language == source) &&
-        (target.empty() || model->target_language == target)) {
+    if (model->use == ModelUse::translate && !model->source_language.empty() &&
+        has(source, model->source_language) && has(target, model->target_language)) {
       return model;
     }
+  }
+  for (const auto& model : service.models()) {
+    if (model->use != ModelUse::translate || !model->source_language.empty()) continue;
+    const auto known = model->loaded().target().languages();
+    const auto knows = [&](const std::string& language) {
+      return language.empty() ||
+             std::ranges::any_of(known, [&](const auto& one) { return one.first == language; });
+    };
+    if (knows(source) && knows(target)) return model;
   }
   throw Refusal{.message = fmt::format("no model here translates from '{}' into '{}'; /languages "
                                        "has those that there are",
@@ -81,7 +100,7 @@ TranslateOptions translate_options_of(const Service& service, const ServedModel&
                                       const Json& body) {
   const ServiceOptions& limits = service.options();
   TranslateOptions o = text_options(model.loaded(), model.translating);
-  o.search.n_best = int_of(body, "n_best", 1, 1, limits.most_results);
+  o.search.n_best = int_of(body, "n_best", 1, 1, std::min(limits.most_results, limits.most_beams));
   o.search.beam = std::max(int_of(body, "beam", o.search.beam.value_or(1), 1, limits.most_beams),
                            o.search.n_best);
   if (body.contains("length_penalty")) {

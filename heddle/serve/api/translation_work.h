@@ -16,8 +16,8 @@ struct TranslationWork {
   /// Called on the engine's thread: at first, of each text as it is done, then of all.
   std::function<void()> on_start = {};
   std::function<void(size_t, const Translation&)> on_text = {};
-  std::function<void(const std::vector<Translation>&)> on_done = {};
-  int64_t source_tokens = 0;  ///< set by start()
+  std::function<void(const TranslationWork&, const std::vector<Translation>&)> on_done = {};
+  std::vector<std::vector<int32_t>> sources = {};  ///< set by start_translation(): ids of the texts
 };
 
 /// Tokenizes the texts and hands them to the engine; the exchange fails if one of them cannot be
@@ -25,7 +25,13 @@ struct TranslationWork {
 /// Errors: Refusal 429 where the queue is full, 400 for a text that is too long.
 void start_translation(const SharedExchange& e, TranslationWork work);
 
-/// The translator that a request names, or one for this pair of languages ("": any).
+/// Sets the languages of a model of several for the texts of one request, which are tokenized
+/// before the next is looked at; of a model whose name says them nothing is to be set.
+void set_request_languages(ServedModel& model, const std::string& source, const std::string& target,
+                           TranslateOptions& options);
+
+/// The translator that a request names, or one for this pair of languages ("": any): that of the
+/// pair before one of many languages.
 /// Errors: Refusal.
 SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
                           const std::string& target);

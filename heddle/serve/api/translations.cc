@@ -38,8 +38,7 @@ std::vector<Alignment> alignments_of(const TranslationWork& work,
   const LoadedModel& model = work.model->loaded();
   std::vector<std::vector<int32_t>> targets;
   for (const Translation& t : translations) targets.push_back(t.ids);
-  return align_pairs(model, line_ids(model, source_ids, work.texts, {}), targets,
-                     {.precision = work.model->precision});
+  return align_pairs(model, work.sources, targets, {.precision = work.model->precision});
 }
 
 int64_t tokens_of(const std::vector<Translation>& translations) {
@@ -64,9 +63,7 @@ void translations(const SharedExchange& e) {
       TranslationWork{.model = model,
                       .texts = texts_of(body, "text", e->service.options().most_texts),
                       .options = translate_options_of(e->service, *model, body)});
-  if (model->source_language.empty()) {
-    set_languages(model->loaded(), source, target, work->options);
-  }
+  set_request_languages(*model, source, target, work->options);
   const bool has_several = work->options.search.n_best > 1;
   work->options.scores = has_scores || has_several;
   if (body.contains("prefix")) {
@@ -91,8 +88,8 @@ void translations(const SharedExchange& e) {
       e->event(event.dump());
     };
   }
-  asked.on_done = [e, as_json, work, alignment, streams,
-                   model](const std::vector<Translation>& all) {
+  asked.on_done = [e, as_json, work, alignment, streams, model](
+                      const TranslationWork&, const std::vector<Translation>& all) {
     if (streams) {
       e->event("[DONE]");
       return e->end_events();
@@ -136,13 +133,12 @@ void libre_translate(const SharedExchange& e) {
   TranslationWork work{.model = model,
                        .texts = texts_of(body, "q", e->service.options().most_texts),
                        .options = text_options(model->loaded(), model->translating)};
-  if (model->source_language.empty()) {
-    set_languages(model->loaded(), is_auto ? "" : source, target, work.options);
-  }
+  set_request_languages(*model, is_auto ? "" : source, target, work.options);
   work.options.search.n_best = alternatives + 1;
   work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
   work.options.scores = alternatives > 0;
-  work.on_done = [e, is_list, is_auto, alternatives, model](const std::vector<Translation>& all) {
+  work.on_done = [e, is_list, is_auto, alternatives, model](const TranslationWork&,
+                                                            const std::vector<Translation>& all) {
     const auto listed = [&](const auto& of) {
       if (!is_list) return of(all.at(0));
       Json list = Json::array();
@@ -231,9 +227,10 @@ void deepl_translate(const SharedExchange& e) {
   auto texts = texts_of(body, "text", e->service.options().most_texts);
   TranslationWork work{
       .model = model, .texts = texts, .options = text_options(model->loaded(), model->translating)};
-  if (model->source_language.empty()) set_languages(model->loaded(), source, target, work.options);
+  set_request_languages(*model, source, target, work.options);
   work.options.scores = false;
-  work.on_done = [e, texts = std::move(texts), source, model](const std::vector<Translation>& all) {
+  work.on_done = [e, texts = std::move(texts), source, model](const TranslationWork&,
+                                                              const std::vector<Translation>& all) {
     Json list = Json::array();
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string from = model->source_language.empty() ? source : model->source_language;

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <deque>
 #include <optional>
 #include <set>
@@ -123,6 +120,9 @@ void HttpServer::Session::read_body() {
       header.count(http::field::content_length) > 0) {
     return refuse(400, "the request has both Transfer-Encoding and Content-Length");
   }
+  if (header.count(http::field::transfer_encoding) > 0 && !parser_->chunked()) {
+    return refuse(400, "the Transfer-Encoding is not the one that is known here: chunked");
+  }
   if (header.count(http::field::host) > 1) return refuse(400, "the request has two Host fields");
   const auto read = [self = shared_from_this()](ErrorCode error, size_t) {
     if (error) return self->refuse(error);
@@ -236,6 +236,7 @@ void HttpServer::Session::begin(const HttpResponse& head) {
   if (!is_old_) message->chunked(true);
   auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);
   is_writing_ = true;
+  write_began_ = std::chrono::steady_clock::now();
   stream_.expires_after(std::chrono::seconds(limits().write_seconds));
   http::async_write_header(stream_, *serializer,
                            [self = shared_from_this(), message, serializer](
@@ -245,7 +246,11 @@ void HttpServer::Session::begin(const HttpResponse& head) {
 void HttpServer::Session::write(std::string part) {
   if (part.empty()) return;
   output_ += part;
-  if (std::ssize(output_) > limits().output_bytes) return leave();
+  // A burst is no slow reader: one that took nothing for a second is.
+  const int64_t most = limits().output_bytes, waiting = std::ssize(output_);
+  const bool is_stuck =
+      is_writing_ && std::chrono::steady_clock::now() - write_began_ > std::chrono::seconds(1);
+  if (waiting > 64 * most || (waiting > most && is_stuck)) return leave();
   pump();
 }
 
@@ -258,6 +263,7 @@ void HttpServer::Session::end() {
 void HttpServer::Session::pump() {
   if (is_writing_ || (output_.empty() && !is_ended_)) return;
   is_writing_ = true;
+  write_began_ = std::chrono::steady_clock::now();
   const auto part = std::make_shared<std::string>(std::exchange(output_, {}));
   stream_.expires_after(std::chrono::seconds(limits().write_seconds));
   const bool is_last = part->empty();

@@ -12,15 +12,17 @@ namespace heddle::serve {
 
 /// What clients may take. Whoever takes more is refused or disconnected, and nobody else waits.
 struct HttpLimits {
-  int64_t connections = 12'000;    ///< beyond: closed at once
-  int64_t header_bytes = 16384;    ///< beyond: 431
-  int64_t header_fields = 64;      ///< beyond: 431
-  int64_t body_bytes = 1 << 20;    ///< beyond: 413
-  int64_t output_bytes = 1 << 18;  ///< of a response that the client does not read: it is cut off
-  int64_t header_seconds = 5;      ///< from a request's first byte to the end of its header
-  int64_t body_seconds = 30;       ///< from there to the end of its body
-  int64_t idle_seconds = 60;       ///< between requests
-  int64_t write_seconds = 30;      ///< for a part of a response
+  int64_t connections = 12'000;  ///< beyond: closed at once
+  int64_t header_bytes = 16384;  ///< beyond: 431
+  int64_t header_fields = 64;    ///< beyond: 431
+  int64_t body_bytes = 1 << 20;  ///< beyond: 413
+  /// Of a response that the client has not read for a second (64 times that in a burst): it is cut
+  /// off.
+  int64_t output_bytes = 1 << 18;
+  int64_t header_seconds = 5;  ///< from a request's first byte to the end of its header
+  int64_t body_seconds = 30;   ///< from there to the end of its body
+  int64_t idle_seconds = 60;   ///< between requests
+  int64_t write_seconds = 30;  ///< for a part of a response
 };
 
 class HttpServer {

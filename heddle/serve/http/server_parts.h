@@ -1,10 +1,13 @@
 // What a server is made of, for server.cc alone: the library's types stay out of server.h.
 #pragma once
 
+#include <utility>  // Boost 1.74 needs it and does not say so
+
 #include <atomic>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -89,6 +92,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   // Of a response in parts.
   std::string output_;
   bool is_writing_ = false, is_ended_ = false;
+  std::chrono::steady_clock::time_point write_began_ = {};
 };
 
 class HttpServer::SessionReply final : public Reply {
