@@ -20,6 +20,7 @@ void add_detect(Subcommand& app);
 void add_embed(Subcommand& app);
 void add_forward(Subcommand& app);
 void add_export(Subcommand& app);
+void add_quantize(Subcommand& app);
 void add_info(Subcommand& app);
 void add_analyze(Subcommand& app);
 void add_positions(Subcommand& app);
