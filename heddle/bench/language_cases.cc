@@ -1,6 +1,7 @@
 // The cases of language models and encoders: training steps and generation of GPT-2, BERT's
 // encoding; sizes as in bench/peers.
 #include <memory>
+#include <optional>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/bench/case.h"
@@ -99,12 +100,26 @@ int64_t bytes_of_token(const nn::Parameters& parameters, const BenchOptions& o) 
 BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new_tokens) {
   struct Generating {
     nn::Parameters parameters{1};
-    std::unique_ptr<Model> model = config_of(kGpt2)->make(nn::Scope(parameters));
+    std::unique_ptr<Model> model;
+    std::optional<TemporaryFolder> folder;  // of quantized weights, which are mapped
     std::vector<std::vector<int32_t>> prompts;
     GenerateOptions options;
   };
   const int64_t batch = o.batch > 0 ? o.batch : 1;
   const auto g = std::make_shared<Generating>();
+  g->model = config_of(kGpt2)->make(nn::Scope(g->parameters));
+  if (o.bits > 0) {
+    const QuantizedFormat format = {.bits = o.bits};
+    quantize_weights(*g->model, g->parameters, format, "bench");
+    g->folder.emplace();
+    save_model(g->folder->path, *g->model, g->parameters,
+               {.dtype = DType::bf16, .quantization = quantization_config(format)});
+    g->model.reset();
+    g->parameters = nn::Parameters(1);
+    forget_peak_memory();
+    LoadedModel loaded = load_model(g->folder->path);
+    g->parameters = std::move(loaded.parameters), g->model = std::move(loaded.model);
+  }
   RngStream random = random_numbers();
   const std::vector<int32_t> tokens = random_tokens(random, batch * prompt, kGpt2.vocab);
   for (int64_t i = 0; i < batch; ++i) {
@@ -116,7 +131,6 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
   products.blocks(batch * prompt, width, 4 * width, layers);
   products.blocks(batch, width, 4 * width, layers * steps);
   products.logits(batch, width, kGpt2.vocab, new_tokens);
-  if (o.bits > 0) quantize_weights(*g->model, g->parameters, {.bits = o.bits}, "bench");
   const int64_t read = bytes_of_token(g->parameters, o);
   return {.step = [g] { generate_ids(*g->model->as<LanguageModel>(), g->prompts, g->options); },
           .units = static_cast<double>(batch * (new_tokens > 1 ? new_tokens : prompt)),

@@ -29,14 +29,6 @@ nn::Parameter* output_of(const Model& model) {
   return output ? output->parameter() : nullptr;
 }
 
-Json quantization_config(const QuantizedFormat& format) {
-  Json json = Json::object();
-  json["quant_method"] = kQuantizationMethod;
-  json["bits"] = int64_t{format.bits};
-  json["group_size"] = format.group_size;
-  return json;
-}
-
 // Of heddle's own translators the files come from the tokenizers; of all others they are copied.
 void save_quantized(LoadedModel& model, const std::string& out, const Json& quantization) {
   SaveOptions options{.dtype = DType::bf16, .quantization = quantization};
@@ -51,11 +43,19 @@ void save_quantized(LoadedModel& model, const std::string& out, const Json& quan
 
 }  // namespace
 
+Json quantization_config(const QuantizedFormat& format) {
+  Json json = Json::object();
+  json["quant_method"] = kQuantizationMethod;
+  json["bits"] = int64_t{format.bits};
+  json["group_size"] = format.group_size;
+  json["output_bits"] = int64_t{format.output_bits};
+  return json;
+}
+
 QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
                                  const QuantizedFormat& format, const std::string& source) {
   check(!parameters.is_quantized(), ErrorKind::data,
         "{}: its weights are quantized already; take the model that it was made of", source);
-  constexpr int kOutputBits = 8;
   const nn::Parameter* const output = output_of(model);
   QuantizedCounts counts;
   for (const auto& p : parameters.all()) {
@@ -66,7 +66,7 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
       if (is_wanted) counts.whole.push_back(p->name());
       continue;
     }
-    p->take(QuantizedTensor::rounded(p->value(), is_output ? kOutputBits : format.bits,
+    p->take(QuantizedTensor::rounded(p->value(), is_output ? format.output_bits : format.bits,
                                      format.group_size));
     (is_output ? counts.output : counts.layers) += p->elements();
   }
@@ -83,8 +83,7 @@ QuantizedModel quantize_model(const std::string& path, const std::string& out,
   check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
         "{}: the model itself is there; choose another folder", out);
   check_model_folder(out, options.overwrite);
-  LoadedModel model =
-      load_model(folder, {.tokenizers = LoadOptions::Tokenizers::if_there});
+  LoadedModel model = load_model(folder, {.tokenizers = LoadOptions::Tokenizers::if_there});
   if (options.before) options.before(model);
   QuantizedModel result;
   result.counts = quantize_weights(*model.model, model.parameters, options.format, folder);

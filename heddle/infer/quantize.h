@@ -13,18 +13,22 @@ namespace heddle {
 struct QuantizedFormat {
   int bits = 4;             ///< of the layers' matrices, 4 or 8
   int64_t group_size = 32;  ///< inner elements that share a scale: 32 or 64
+  int output_bits = 8;      ///< of the output projection and the table tied to it
 };
+
+/// `quantization_config` of config.json.
+Json quantization_config(const QuantizedFormat& format);
 
 /// What was rounded, in weights.
 struct QuantizedCounts {
-  int64_t layers = 0;  ///< of matrices of linear layers
-  int64_t output = 0;  ///< of the output projection, which 8 bits hold, and the table tied to it
-  int64_t kept = 0;    ///< all others
+  int64_t layers = 0;              ///< of matrices of linear layers
+  int64_t output = 0;              ///< of the output projection and the table tied to it
+  int64_t kept = 0;                ///< all others
   std::vector<std::string> whole;  ///< matrices of linear layers that panels of 32 rows do not fit
 };
 
-/// Rounds the matrices of a model's linear layers, and in 8 bits that of its output projection;
-/// other tables, norms and biases stay as they are. Errors: usage for another format; data, naming
+/// Rounds the matrices of a model's linear layers and that of its output projection; other tables,
+/// norms and biases stay as they are. Errors: usage for another format; data, naming
 /// `source`, for a model that is quantized already or has no such matrix.
 QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
                                  const QuantizedFormat& format, const std::string& source);

@@ -49,7 +49,8 @@ float scale_of_four_bits(const Group& x, int64_t n) {
   }
   float best = 0, least = INFINITY;
   for (int step = 0; step <= 24 && farthest != 0; ++step) {
-    const auto scale = static_cast<float>(bf16(farthest / (-9.0f + 0.125f * static_cast<float>(step))));
+    const auto scale =
+        static_cast<float>(bf16(farthest / (-9.0f + 0.125f * static_cast<float>(step))));
     float error = 0;
     for (int64_t i = 0; i < n; ++i) {
       const float off = x[i] - scale * rounded(x[i], scale, -8, 7);
@@ -78,9 +79,9 @@ void quantize_row(const float* x, int64_t row, const QuantizedRows& to) {
         is_four ? scale_of_four_bits(group, to.group) : scale_of_eight_bits(group, to.group);
     scales[place_of(to, row, begin).scale] = bf16(scale);
     for (int64_t i = 0; i < to.group; ++i) {
-      const float q = scale == 0 ? 0
-                                 : rounded(group[i], scale, is_four ? -8.0f : -127.0f,
-                                           is_four ? 7.0f : 127.0f);
+      const float q =
+          scale == 0 ? 0
+                     : rounded(group[i], scale, is_four ? -8.0f : -127.0f, is_four ? 7.0f : 127.0f);
       const Place at = place_of(to, row, begin + i);
       if (is_four) {
         const int nibble = static_cast<int>(q) + 8;

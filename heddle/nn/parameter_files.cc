@@ -197,7 +197,8 @@ std::string problem_of(const Parameter& p, size_t i, const StoredTensor& values,
   if (has_axes && (q.group == 32 || q.group == 64) && (is_last || q.rows % q.kPanel == 0) &&
       values.dtype == first.dtype && values.shape[2] == first.shape[2] &&
       Shape(values.shape) == Shape{q.panels(), q.groups(), q.group_bytes()} &&
-      scales.dtype == DType::bf16 && Shape(scales.shape) == Shape{q.panels(), q.groups(), q.kPanel}) {
+      scales.dtype == DType::bf16 &&
+      Shape(scales.shape) == Shape{q.panels(), q.groups(), q.kPanel}) {
     return "";
   }
   return fmt::format(
@@ -308,7 +309,8 @@ void add_quantized(const Parameter& p, std::vector<NamedTensorView>& views) {
     const Part& part = p.parts()[i];
     const int64_t first = part.begin / QuantizedRows::kPanel;
     const int64_t count = QuantizedRows{.rows = part.rows}.panels();
-    views.push_back(panels_of(p.quantized()->values(), first, count, part.name, place_of_part(p, i)));
+    views.push_back(
+        panels_of(p.quantized()->values(), first, count, part.name, place_of_part(p, i)));
     views.back().is_first = true;
     views.push_back(panels_of(p.quantized()->scales(), first, count, part.name + kScaleEnding,
                               place_of_part(p, i)));
@@ -337,7 +339,7 @@ void Parameters::save(const std::string& path, DType dtype) const {
       }
       const std::span<const float> floats(values, static_cast<size_t>(shape.elements()));
       std::span<const std::byte> bytes = std::as_bytes(floats);
-      const DType kept = p->kind() == ParameterKind::counter       ? DType::i64
+      const DType kept = p->kind() == ParameterKind::counter    ? DType::i64
                          : has_rounded && p->shape().rank() < 2 ? DType::f32
                                                                 : dtype;
       if (kept != DType::f32) {

@@ -21,8 +21,7 @@ QuantizedTensor::QuantizedTensor(const Shape& shape, Tensor values, Tensor scale
   const bool has_group = rows_.group == 32 || rows_.group == 64;
   const Shape of_values = {rows_.panels(), rows_.groups(), rows_.group_bytes()};
   const Shape of_scales = {rows_.panels(), rows_.groups(), rows_.kPanel};
-  check(has_group && values_.shape() == of_values && scales_.shape() == of_scales,
-        ErrorKind::shape,
+  check(has_group && values_.shape() == of_values && scales_.shape() == of_scales, ErrorKind::shape,
         "a matrix {} of {} needs values {} and scales {} (groups of 32 or 64), but they are {} and "
         "{}",
         shape, format(), of_values, of_scales, values_.shape(), scales_.shape());
@@ -31,8 +30,7 @@ QuantizedTensor::QuantizedTensor(const Shape& shape, Tensor values, Tensor scale
 QuantizedTensor QuantizedTensor::rounded(const Tensor& w, int bits, int64_t group) {
   check((bits == 4 || bits == 8) && (group == 32 || group == 64), ErrorKind::usage,
         "{} bits in groups of {}: there are 4 and 8 bits, and groups of 32 and 64", bits, group);
-  const QuantizedRows sizes = {
-      .rows = w.size(0), .width = w.size(1), .bits = bits, .group = group};
+  const QuantizedRows sizes = {.rows = w.size(0), .width = w.size(1), .bits = bits, .group = group};
   QuantizedTensor q(w.shape(),
                     Tensor::empty({sizes.panels(), sizes.groups(), sizes.group_bytes()},
                                   bits == 4 ? DType::u8 : DType::i8),
@@ -79,8 +77,8 @@ Tensor dequantized(const QuantizedTensor& w) {
 
 Tensor dequantized_rows(const QuantizedTensor& w, std::span<const int32_t> ids) {
   for (const int32_t id : ids) {
-    check(id >= 0 && id < w.rows().rows, ErrorKind::data,
-          "id {} is outside of a table of {} rows", id, w.rows().rows);
+    check(id >= 0 && id < w.rows().rows, ErrorKind::data, "id {} is outside of a table of {} rows",
+          id, w.rows().rows);
   }
   Tensor y = Tensor::empty({static_cast<int64_t>(ids.size()), w.rows().width}, DType::f32);
   dequantize(w.rows(), ids, y.rows());

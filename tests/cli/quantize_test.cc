@@ -30,8 +30,8 @@ TEST_F(Quantize, the_folder_generates_evaluates_and_is_described) {
   const std::string text = (folder_ / "text.txt").string();
   write_file(text, "the old man sees a small dog. my newspaper!");
   for (const std::string to : {"int4", "int8"}) {
-    const CliResult result =
-        quantize({"--to", to, "-o", made_, "--overwrite", "--evaluate", text, "--group-size", "64"});
+    const CliResult result = quantize(
+        {"--to", to, "-o", made_, "--overwrite", "--evaluate", text, "--group-size", "64"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.out.find("24,576 weights of layers in " + to), std::string::npos)
         << result.out;
@@ -57,6 +57,7 @@ TEST_F(Quantize, ten_prompts_at_once_give_the_texts_that_each_gives_alone) {
   ASSERT_EQ(together.exit_code, 0) << together.err;
   std::string alone;
   for (const std::string& prompt : prompts) {
+    if (!alone.empty()) alone += "----------\n";
     alone += run_heddle({"generate", made_, "-n", "12"}, with_input(prompt + "\n")).out;
   }
   EXPECT_EQ(together.out, alone);
@@ -89,7 +90,10 @@ TEST_F(Quantize, bad_flags_and_folders_are_errors_with_their_exit_codes) {
   const std::string other = (folder_ / "other").string();
   refused(2, "--to", {"quantize", model(), "--to", "int3", "-o", other});
   refused(2, "--to", {"quantize", model(), "-o", other});
-  refused(2, "--group-size is 48", {"quantize", model(), "--to", "int4", "-o", other, "--group-size", "48"});
+  refused(2, "--output-to",
+          {"quantize", model(), "--to", "int4", "-o", other, "--output-to", "f32"});
+  refused(2, "--group-size is 48",
+          {"quantize", model(), "--to", "int4", "-o", other, "--group-size", "48"});
   refused(2, "the model itself", {"quantize", model(), "--to", "int4", "-o", model()});
   refused(2, "not empty", {"quantize", model(), "--to", "int4", "-o", made_});
   refused(3, "quantized already", {"quantize", made_, "--to", "int4", "-o", other});

@@ -63,8 +63,9 @@ TEST(Quantize, a_file_gives_the_bits_that_were_in_memory) {
   for (const char* config : {kGpt2, kLlama}) {
     const Folders folders(config);
     double in_memory = 0;
-    quantize_model(folders.model, folders.made,
-                   {.format = {4, 32}, .behind = [&](const LoadedModel& m) { in_memory = nll_of(m); }});
+    quantize_model(
+        folders.model, folders.made,
+        {.format = {4, 32}, .behind = [&](const LoadedModel& m) { in_memory = nll_of(m); }});
     const LoadedModel loaded = load_model(folders.made);
     EXPECT_TRUE(loaded.parameters.is_quantized());
     // Tables that are not rounded lie in the file as bf16.
@@ -122,7 +123,7 @@ TEST(Quantize, a_sequence_has_the_same_bits_for_any_number_of_threads) {
 }
 
 TEST(Quantize, matrices_that_panels_do_not_fit_stay_whole) {
-  const Folders folders(R"({"model_type": "llama", "vocab_size": 50, "hidden_size": 40,
+  const Folders folders(R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 40,
       "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 1, "max_position_embeddings": 40})");
   const QuantizedModel made = folders.quantize({8, 32});
@@ -187,7 +188,7 @@ void alter(const std::string& folder, const std::string& name,
 }
 
 TEST(Quantize, scales_and_values_of_a_wrong_shape_are_data_errors_that_name_the_tensor) {
-  const std::string name = "transformer.h.1.attn.c_proj.weight";
+  const std::string name = "transformer.h.1.mlp.c_fc.weight";
   const auto expect_refused = [&](const std::string& altered, const auto& change) {
     const Folders folders;
     folders.quantize({4, 32});

@@ -16,13 +16,14 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string model, out, to, text;
+  std::string model, out, to, output = "int8", text;
   QuantizeOptions options;
   ComputeFlags compute;
 };
 
-int bits_of_flag(const std::string& to) {
-  check(to == "int4" || to == "int8", ErrorKind::usage, "--to is '{}'; it must be int4 or int8", to);
+int bits_of_flag(const char* flag, const std::string& to) {
+  check(to == "int4" || to == "int8", ErrorKind::usage, "{} is '{}'; it must be int4 or int8", flag,
+        to);
   return to == "int4" ? 4 : 8;
 }
 
@@ -35,9 +36,10 @@ class Evaluation {
   }
   void add(const LoadedModel& m) {
     const auto& language = m.model->need<LanguageModel>(model_);
-    check(m.tokenizer.has_value(), ErrorKind::usage,
-          "--evaluate: {} has no tokenizer; copy the tokenizer that the model was trained with there",
-          model_);
+    check(
+        m.tokenizer.has_value(), ErrorKind::usage,
+        "--evaluate: {} has no tokenizer; copy the tokenizer that the model was trained with there",
+        model_);
     if (ids_.empty()) ids_ = document_ids(*m.tokenizer, documents_);
     const TextLikelihood l = likelihood_of_text(language, ids_, {.precision = precision_});
     perplexities_.push_back(std::exp(l.nll / static_cast<double>(l.tokens)));
@@ -60,7 +62,8 @@ class Evaluation {
 void run(const Flags& flags) {
   const Precision precision = apply_compute_flags(flags.compute);
   QuantizeOptions options = flags.options;
-  options.format.bits = bits_of_flag(flags.to);
+  options.format.bits = bits_of_flag("--to", flags.to);
+  options.format.output_bits = bits_of_flag("--output-to", flags.output);
   const int64_t group = options.format.group_size;
   check(group == 32 || group == 64, ErrorKind::usage, "--group-size is {}; it must be 32 or 64",
         group);
@@ -72,7 +75,9 @@ void run(const Flags& flags) {
   const QuantizedModel made = quantize_model(flags.model, flags.out, options);
   const QuantizedCounts& n = made.counts;
   fmt::print("{}: {} weights of layers in {}", flags.out, format_count(n.layers), flags.to);
-  if (n.output > 0) fmt::print(", {} of the output projection in int8", format_count(n.output));
+  if (n.output > 0) {
+    fmt::print(", {} of the output projection in {}", format_count(n.output), flags.output);
+  }
   fmt::print(" (groups of {}), {} as they were; {:.1f} MiB\n", group, format_count(n.kept),
              static_cast<double>(made.bytes) / (1 << 20));
   if (evaluation) fmt::print("{}\n", evaluation->text());
@@ -90,10 +95,16 @@ void add_quantize(Subcommand& app) {
   command.add_option("model", flags.model, "a model directory, or a training run").required();
   command.add_option("--to", flags.to, "int4 or int8").required().one_of({"int4", "int8"});
   command.add_option("-o,--out", flags.out, "folder to write; made if need be").required();
+  command
+      .add_setting(
+          "--output-to", flags.output,
+          "of the output projection and the embedding table that is tied to it: int4 or int8")
+      .one_of({"int4", "int8"});
   command.add_setting("--group-size", flags.options.format.group_size,
                       "weights of a row that share a scale: 32 or 64");
-  command.add_option("--evaluate", flags.text,
-                     "file of text: the perplexity of a language model before and behind")
+  command
+      .add_option("--evaluate", flags.text,
+                  "file of text: the perplexity of a language model before and behind")
       .type_name("FILE");
   command.add_flag("--overwrite", flags.options.overwrite,
                    "replace the model that stands in the folder");

@@ -107,7 +107,8 @@ void check_model_folder(const std::string& path, bool overwrite) {
   }
 }
 
-void write_model_folder(const std::string& path, const std::function<void(const std::string&)>& writer) {
+void write_model_folder(const std::string& path,
+                        const std::function<void(const std::string&)>& writer) {
   const bool was_there = path_exists(path);
   make_directories(path);
   try {

@@ -17,10 +17,11 @@ inline void add_dot(__m512i& sum, __m512i weights, const char* a) {
   __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(four));
 }
 
-// Asks for weights before they are needed: memory in pages of 4 KB, as files are mapped, is not read
-// ahead beyond the page. Distance and cache were chosen by one row times 3072 x 768, groups of 32,
-// 40 such matrices, on one thread of an EPYC (Zen 4) that others loaded, CPU time, 2026-11. Shares of
-// plain reads with 2 KB into the first-level cache, and so: 4 bits 87 and 96 %, 8 bits 64 and 93 %.
+// Asks for weights before they are needed: memory in pages of 4 KB, as files are mapped, is not
+// read ahead beyond the page. Distance and cache were chosen by one row times 3072 x 768, groups of
+// 32, 40 such matrices, on one thread of an EPYC (Zen 4) that others loaded, CPU time, 2026-11.
+// Shares of plain reads with 2 KB into the first-level cache, and so: 4 bits 87 and 96 %, 8 bits 64
+// and 93 %.
 template <int kBits>
 void prefetch(const char* b) {
   constexpr int64_t kAhead = kBits == 4 ? 4096 : 2048;
@@ -36,8 +37,9 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   const char* a = static_cast<const char*>(g.a) + row * g.a_stride;
   const auto* group = reinterpret_cast<const RoundedGroup*>(a + g.inner);
   const int64_t stride = g.a_stride;
-  const auto in_row = [&](int r) { return reinterpret_cast<const RoundedGroup*>(
-                                       reinterpret_cast<const char*>(group) + r * stride); };
+  const auto in_row = [&](int r) {
+    return reinterpret_cast<const RoundedGroup*>(reinterpret_cast<const char*>(group) + r * stride);
+  };
   __m512 sum[kRows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
