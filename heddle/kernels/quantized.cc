@@ -15,11 +15,11 @@ constexpr int64_t kMostGroup = 64;
 using Group = std::array<float, kMostGroup>;
 
 // Where an element is: the byte of its value, and whether that is its upper half.
-struct Place {
+struct ElementPlace {
   int64_t byte, scale;
   bool is_upper;
 };
-Place place_of(const QuantizedRows& w, int64_t row, int64_t column) {
+ElementPlace place_of(const QuantizedRows& w, int64_t row, int64_t column) {
   const int64_t panel = row / w.kPanel, lane = row % w.kPanel;
   const int64_t group = panel * w.groups() + column / w.group;
   int64_t element = column % w.group;
@@ -82,7 +82,7 @@ void quantize_row(const float* x, int64_t row, const QuantizedRows& to) {
       const float q =
           scale == 0 ? 0
                      : rounded(group[i], scale, is_four ? -8.0f : -127.0f, is_four ? 7.0f : 127.0f);
-      const Place at = place_of(to, row, begin + i);
+      const ElementPlace at = place_of(to, row, begin + i);
       if (is_four) {
         const int nibble = static_cast<int>(q) + 8;
         values[at.byte] |= static_cast<uint8_t>(at.is_upper ? nibble << 4 : nibble);
@@ -96,7 +96,7 @@ void quantize_row(const float* x, int64_t row, const QuantizedRows& to) {
 }  // namespace
 
 int QuantizedRows::value(int64_t row, int64_t column) const {
-  const Place at = place_of(*this, row, column);
+  const ElementPlace at = place_of(*this, row, column);
   const uint8_t byte = values[at.byte];
   return bits == 8 ? static_cast<int8_t>(byte) : (at.is_upper ? byte >> 4 : byte & 15) - 8;
 }
@@ -116,7 +116,7 @@ void quantize(const Rows& w, const QuantizedRows& to) {
         quantize_row(w.row<float>(r), r, to);
       } else if (to.bits == 4) {  // rows of zeros
         for (int64_t c = 0; c < to.groups() * to.group; ++c) {
-          const Place at = place_of(to, r, c);
+          const ElementPlace at = place_of(to, r, c);
           const_cast<uint8_t*>(to.values)[at.byte] |= at.is_upper ? 0x80 : 0x08;
         }
       }

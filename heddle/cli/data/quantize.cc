@@ -28,9 +28,9 @@ int bits_of_flag(const char* flag, const std::string& to) {
 }
 
 // Perplexity of a text, before and behind.
-class Evaluation {
+class PerplexityChange {
  public:
-  Evaluation(std::string model, std::string path, const Precision& precision)
+  PerplexityChange(std::string model, std::string path, const Precision& precision)
       : model_(std::move(model)), path_(std::move(path)), precision_(precision) {
     documents_ = read_documents(path_, "text");
   }
@@ -67,7 +67,7 @@ void run(const Flags& flags) {
   const int64_t group = options.format.group_size;
   check(group == 32 || group == 64, ErrorKind::usage, "--group-size is {}; it must be 32 or 64",
         group);
-  std::optional<Evaluation> evaluation;
+  std::optional<PerplexityChange> evaluation;
   if (!flags.text.empty()) {
     evaluation.emplace(flags.model, flags.text, precision);
     options.before = options.behind = [&](const LoadedModel& m) { evaluation->add(m); };

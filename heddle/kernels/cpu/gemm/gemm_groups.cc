@@ -58,7 +58,7 @@ HWY_INLINE void add_quad(VecI32 x, const int32_t* pairs, int64_t row_pairs, VecI
 }
 
 // Where the columns of a vector begin: their values, scales and pairs of activations.
-struct Columns {
+struct VectorColumns {
   const uint8_t* b;
   const bf16* scales;
   const int32_t* pairs;
@@ -66,7 +66,7 @@ struct Columns {
 
 // Rows [row, row + kRows) times a vector of columns of a panel; the results: [kRows][lanes].
 template <int kBits, int kGroup, int kRows>
-void rows_times_columns(const GemmBlock& g, int64_t row, const Columns& at, float* results) {
+void rows_times_columns(const GemmBlock& g, int64_t row, const VectorColumns& at, float* results) {
   const int64_t row_pairs = g.inner / 2;
   const int32_t* pairs = at.pairs;
   Vec sum[kRows];
@@ -108,7 +108,7 @@ void rows_times_columns(const GemmBlock& g, int64_t row, const Columns& at, floa
 
 // The same for as many rows as are left, at most kMostRows.
 template <int kBits, int kGroup>
-void few_rows_times_columns(const GemmBlock& g, int64_t row, int64_t rows, const Columns& at,
+void few_rows_times_columns(const GemmBlock& g, int64_t row, int64_t rows, const VectorColumns& at,
                             float* results) {
   switch (rows) {
     case 1: return rows_times_columns<kBits, kGroup, 1>(g, row, at, results);
@@ -129,8 +129,8 @@ void block(const GemmBlock& g) {
     }
     for (int64_t column = 0; column < g.c.width; column += lanes()) {
       const int64_t panel = column / kColumns, lane = column % kColumns;
-      const Columns at = {static_cast<const uint8_t*>(g.b) + panel * g.panel_bytes + 4 * lane,
-                          g.b_scales + panel * (g.inner / kGroup * kColumns) + lane, pairs};
+      const VectorColumns at = {static_cast<const uint8_t*>(g.b) + panel * g.panel_bytes + 4 * lane,
+                                g.b_scales + panel * (g.inner / kGroup * kColumns) + lane, pairs};
       HWY_ALIGN float results[kMostRows * 16];
       few_rows_times_columns<kBits, kGroup>(g, row, rows, at, results);
       const int64_t count = std::min(lanes(), g.c.width - column);
