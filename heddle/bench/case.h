@@ -14,6 +14,7 @@ namespace heddle::bench {
 /// What the user asked for.
 struct BenchOptions {
   Precision precision = {};
+  int bits = 0;        ///< of weights as quantized files hold them; 0: as `precision` has them
   int64_t batch = 0;   ///< sentences or sequences at a time; 0: as many as the case says
   double seconds = 8;  ///< how long repetitions go on after the warm-up; three at least
 };
@@ -40,8 +41,10 @@ struct BenchWorkload {
 struct BenchCase {
   std::string name;
   std::string unit;
-  std::string about;                ///< what one repetition does, in a line
-  std::vector<std::string> dtypes;  ///< those that it runs in: f32, bf16, int8
+  std::string about;  ///< what one repetition does, in a line
+  /// Those that it runs in: f32, bf16, int8, int4. Of cases that have int4 int8 too is that of
+  /// quantized files.
+  std::vector<std::string> dtypes;
   std::function<BenchWorkload(const BenchOptions&)> make;
 };
 
@@ -52,8 +55,9 @@ const std::vector<BenchCase>& cases();
 /// Errors: usage, with the nearest name and all names, if there is no such case.
 const BenchCase& find_case(const std::string& name);
 
-/// The number format of a run. Errors: usage, listing those of the case, for any other.
-Precision precision_of_run(const BenchCase& c, const std::string& name);
+/// The number format of a run: BenchOptions::precision and bits. Errors: usage, listing those of
+/// the case, for any other.
+BenchOptions options_of_run(const BenchCase& c, const std::string& name);
 
 struct BenchResult {
   double value = 0;         ///< units per second, of the median repetition

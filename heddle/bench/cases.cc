@@ -99,11 +99,13 @@ const BenchCase& find_case(const std::string& name) {
        nearest.empty() ? "" : " Did you mean '" + nearest + "'?", fmt::join(names, ", "));
 }
 
-Precision precision_of_run(const BenchCase& c, const std::string& name) {
+BenchOptions options_of_run(const BenchCase& c, const std::string& name) {
   check(std::find(c.dtypes.begin(), c.dtypes.end(), name) != c.dtypes.end(), ErrorKind::usage,
         "bench: {} does not run in '{}'; `precision` must be one of {}", c.name, name,
         fmt::join(c.dtypes, ", "));
-  return resolve_precision(name);
+  const bool has_files = std::ranges::count(c.dtypes, "int4") > 0;
+  const int bits = name == "int4" ? 4 : name == "int8" && has_files ? 8 : 0;
+  return {.precision = resolve_precision(bits > 0 ? "int8" : name), .bits = bits};
 }
 
 BenchResult run_case(const BenchCase& c, const BenchOptions& options) {

@@ -1,11 +1,13 @@
 // The cases of language models and encoders: training steps and generation of GPT-2, BERT's
 // encoding; sizes as in bench/peers.
 #include <memory>
+#include <optional>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/bench/case.h"
 #include "heddle/bench/model_work.h"
 #include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/quantize.h"
 #include "heddle/models/registry.h"
 #include "heddle/train/tasks/losses.h"
 
@@ -81,16 +83,43 @@ BenchCase training_case(const std::string& name, const LanguageSize& s) {
           .make = [&s](const BenchOptions& o) { return make_training(s, o); }};
 }
 
+// Bytes of GPT-2 that each step reads: every weight but positions, norms and biases.
+int64_t bytes_of_token(const nn::Parameters& parameters, const BenchOptions& o) {
+  const int64_t width = kGpt2.width;
+  if (o.bits == 0) {
+    return o.precision.weight_bytes() * (kGpt2.layers * 12 * width * width + kGpt2.vocab * width);
+  }
+  int64_t bytes = 0;
+  for (const auto& p : parameters.all()) {
+    if (p->quantized() != nullptr) bytes += p->quantized()->rows().bytes();
+  }
+  return bytes;
+}
+
 // What follows prompts of so many tokens; one token: the prompt alone.
 BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new_tokens) {
   struct Generating {
     nn::Parameters parameters{1};
-    std::unique_ptr<Model> model = config_of(kGpt2)->make(nn::Scope(parameters));
+    std::unique_ptr<Model> model;
+    std::optional<TemporaryFolder> folder;  // of quantized weights, which are mapped
     std::vector<std::vector<int32_t>> prompts;
     GenerateOptions options;
   };
   const int64_t batch = o.batch > 0 ? o.batch : 1;
   const auto g = std::make_shared<Generating>();
+  g->model = config_of(kGpt2)->make(nn::Scope(g->parameters));
+  if (o.bits > 0) {
+    const QuantizedFormat format = {.bits = o.bits};
+    quantize_weights(*g->model, g->parameters, format, "bench");
+    g->folder.emplace();
+    save_model(g->folder->path, *g->model, g->parameters,
+               {.dtype = DType::bf16, .quantization = quantization_config(format)});
+    g->model.reset();
+    g->parameters = nn::Parameters(1);
+    forget_peak_memory();
+    LoadedModel loaded = load_model(g->folder->path);
+    g->parameters = std::move(loaded.parameters), g->model = std::move(loaded.model);
+  }
   RngStream random = random_numbers();
   const std::vector<int32_t> tokens = random_tokens(random, batch * prompt, kGpt2.vocab);
   for (int64_t i = 0; i < batch; ++i) {
@@ -102,17 +131,15 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
   products.blocks(batch * prompt, width, 4 * width, layers);
   products.blocks(batch, width, 4 * width, layers * steps);
   products.logits(batch, width, kGpt2.vocab, new_tokens);
-  const int64_t element = o.precision.weight_bytes();
-  // The prompt and each step read every weight but the positions.
-  const int64_t read = new_tokens * (layers * 12 * width * width + kGpt2.vocab * width);
+  const int64_t read = bytes_of_token(g->parameters, o);
   return {.step = [g] { generate_ids(*g->model->as<LanguageModel>(), g->prompts, g->options); },
           .units = static_cast<double>(batch * (new_tokens > 1 ? new_tokens : prompt)),
           .batch = batch,
           .parameters = g->parameters.elements(),
           .model = kGpt2.name,
           .products = std::move(products),
-          .bytes_read = batch == 1 && new_tokens > 1 ? element * read : 0,
-          .model_bytes = element * g->parameters.elements()};
+          .bytes_read = batch == 1 && new_tokens > 1 ? new_tokens * read : 0,
+          .model_bytes = read};
 }
 
 BenchWorkload make_encoding(const BenchOptions& o) {
@@ -156,13 +183,13 @@ std::vector<BenchCase> language_cases() {
            .unit = "new tokens/s",
            .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
                                 kPrompt, kGpt2.name),
-           .dtypes = {"f32", "bf16", "int8"},
+           .dtypes = {"f32", "bf16", "int8", "int4"},
            .make = [](const BenchOptions& o) { return make_generation(o, kPrompt, kNewTokens); }},
           {.name = "prompt-gpt2",
            .unit = "tokens/s",
            .about = fmt::format("a prompt of {} tokens and the token after it, {}", kLongPrompt,
                                 kGpt2.name),
-           .dtypes = {"f32", "bf16", "int8"},
+           .dtypes = {"f32", "bf16", "int8", "int4"},
            .make = [](const BenchOptions& o) { return make_generation(o, kLongPrompt, 1); }},
           {.name = "encode-bert",
            .unit = "sequences/s",

@@ -1,5 +1,16 @@
-// Random tokens, and the names of their rows.
+// Random tokens, and the names of their rows; folders for models that are read from files.
 #include "heddle/bench/model_work.h"
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "heddle/base/error.h"
+#include "heddle/tensor/storage.h"
 
 namespace heddle::bench {
 
@@ -19,6 +30,22 @@ void name_rows(const Segments& segments, std::vector<uint32_t>& sample,
       position.push_back(static_cast<uint32_t>(r));
     }
   }
+}
+
+void forget_peak_memory() {
+  release_cached_memory();
+  std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+TemporaryFolder::TemporaryFolder()
+    : path((std::filesystem::temp_directory_path() / "heddle-bench-XXXXXX").string()) {
+  check(mkdtemp(path.data()) != nullptr, ErrorKind::system, "bench: cannot make the folder {}: {}",
+        path, std::strerror(errno));
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace heddle::bench

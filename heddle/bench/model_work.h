@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "heddle/base/rng.h"
@@ -20,6 +21,19 @@ std::vector<int32_t> random_tokens(RngStream& random, int64_t n, int64_t vocab, 
 /// Appends each row's sequence and its position there.
 void name_rows(const Segments& segments, std::vector<uint32_t>& sample,
                std::vector<uint32_t>& position);
+
+/// Memory at its highest counts from here: a process that is started inherits the figure.
+void forget_peak_memory();
+
+/// A folder that is removed with all it holds at the end.
+struct TemporaryFolder {
+  std::string path;
+
+  TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+};
 
 /// Weights and optimizer of a case whose every update learns from one batch.
 struct Training {

@@ -14,6 +14,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/bench/case.h"
+#include "heddle/bench/model_work.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/tensor_file.h"
@@ -29,29 +30,6 @@ TransformerConfig config_of_500_mb() {
   c.set_sizes(4, 1024, 4096, 16);
   return c;
 }
-
-// Memory at its highest counts from here: a process that is started inherits the figure.
-void forget_peak_memory() {
-  release_cached_memory();
-  std::ofstream("/proc/self/clear_refs") << 5;
-}
-
-/// A folder that is removed with all it holds at the end.
-struct TemporaryFolder {
-  std::string path;
-
-  TemporaryFolder()
-      : path((std::filesystem::temp_directory_path() / "heddle-bench-XXXXXX").string()) {
-    check(mkdtemp(path.data()) != nullptr, ErrorKind::system,
-          "bench: cannot make the folder {}: {}", path, std::strerror(errno));
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
 
 /// A model in a folder, and what it is given to read.
 struct ModelFolder {

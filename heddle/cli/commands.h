@@ -21,6 +21,7 @@ void add_embed(Subcommand& app);
 void add_serve(Subcommand& app);
 void add_forward(Subcommand& app);
 void add_export(Subcommand& app);
+void add_quantize(Subcommand& app);
 void add_info(Subcommand& app);
 void add_analyze(Subcommand& app);
 void add_positions(Subcommand& app);

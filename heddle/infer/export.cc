@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <system_error>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/model_folder.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/models/image_model.h"
 #include "heddle/models/timm/timm.h"
@@ -197,117 +195,6 @@ Exported export_for_timm(const LoadedModel& model, const std::string& out, DType
   return {written.config.get_string("architecture"), written.note};
 }
 
-// --- the folder: whole, or as it was before ------------------------------------------------------
-
-using Names = std::vector<std::string>;
-
-// A folder in the export's own, on the same disk, that goes when this does.
-class StagingFolder {
- public:
-  StagingFolder(const std::string& folder, const char* name)
-      : path_(temporary_name(join_path(folder, name))) {
-    make_directories(path_);
-  }
-  ~StagingFolder() {
-    std::error_code ignored;  // what is left has a temporary's name
-    std::filesystem::remove_all(path_, ignored);
-  }
-  StagingFolder(const StagingFolder&) = delete;
-  StagingFolder& operator=(const StagingFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-bool is_model_file(const std::string& name) {
-  return name == kConfigName || name.ends_with(".safetensors") ||
-         name == std::string(kWeightsName) + ".index.json" ||
-         std::ranges::count(files_beside_weights(), name) > 0;
-}
-
-// Without what killed exports have left.
-Names names_in(const std::string& path) {
-  Names names;
-  if (!path_exists(path)) return names;
-  names = list_directory(path);
-  std::erase_if(names, [](const std::string& name) { return is_temporary_name(name); });
-  return names;
-}
-
-enum class ConfigComes { first, last };
-
-void move_files(const std::string& from, const std::string& to, Names names, ConfigComes comes) {
-  const bool is_first = comes == ConfigComes::first;
-  std::stable_partition(names.begin(), names.end(),
-                        [&](const std::string& name) { return (name == kConfigName) == is_first; });
-  for (const std::string& name : names) {
-    const std::string source = join_path(from, name), target = join_path(to, name);
-    if (std::rename(source.c_str(), target.c_str()) != 0) {
-      fail_errno(fmt::format("cannot move {} to it", source), target, errno);
-    }
-  }
-  sync_directory(is_first ? from : to);
-}
-
-// What stood there comes back, and nothing else stays.
-void put_back(const std::string& path, const std::string& aside, const Names& old) {
-  for (const std::string& name : names_in(path)) {
-    const bool is_new = std::find(old.begin(), old.end(), name) == old.end();
-    if (is_new || path_exists(join_path(aside, name))) remove_path(join_path(path, name));
-  }
-  move_files(aside, path, names_in(aside), ConfigComes::last);
-}
-
-void replace_files(const std::string& path, const std::string& made) {
-  const Names old = names_in(path);
-  const std::string aside = temporary_name(join_path(path, "replaced"));
-  make_directories(aside);
-  try {
-    move_files(path, aside, old, ConfigComes::first);
-    move_files(made, path, names_in(made), ConfigComes::last);
-  } catch (...) {
-    put_back(path, aside, old);
-    std::error_code ignored;  // only what is empty goes
-    std::filesystem::remove(aside, ignored);
-    throw;
-  }
-}
-
-void check_folder(const std::string& path, bool overwrite) {
-  const Names names = names_in(path);
-  if (names.empty()) return;
-  check(overwrite, ErrorKind::usage,
-        "{}: it is not empty; choose another folder, or replace the model there with `overwrite`",
-        path);
-  for (const std::string& name : names) {
-    check(is_model_file(name), ErrorKind::usage,
-          "{}: '{}' is no file of a model, so this folder is not replaced; choose another, or move "
-          "it elsewhere",
-          path, name);
-  }
-}
-
-// Makes the folder and lets `writer` fill a temporary one in it; then the files change places with
-// those of the model that was there, config.json, without which there is no model, being the first
-// to go and the last to come. The old files are put back if that fails.
-void write_folder(const std::string& path, const std::function<void(const std::string&)>& writer) {
-  const bool was_there = path_exists(path);
-  make_directories(path);
-  try {
-    const StagingFolder made(path, "export");
-    writer(made.path());
-    replace_files(path, made.path());
-  } catch (...) {
-    std::error_code ignored;  // only what is empty goes
-    if (!was_there) std::filesystem::remove(path, ignored);
-    throw;
-  }
-  for (const std::string& name : list_directory(path)) {
-    if (is_temporary_name(name)) remove_path(join_path(path, name));
-  }
-}
-
 }  // namespace
 
 Exported export_model(const std::string& path, const std::string& out,
@@ -316,8 +203,10 @@ Exported export_model(const std::string& path, const std::string& out,
   std::error_code none_there;  // where `out` does not exist yet
   check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
         "{}: the model itself is there; choose another folder", out);
-  check_folder(out, options.overwrite);
+  check_model_folder(out, options.overwrite);
   LoadedModel model = load_model(folder);
+  const bool was_quantized = model.parameters.is_quantized();
+  model.parameters.dequantize();
   auto parameters = nn::Parameters::shapes_alone();
   std::unique_ptr<Model> theirs;
   if (const auto* own = model.model->as<WithHubModel>()) {
@@ -330,11 +219,15 @@ Exported export_model(const std::string& path, const std::string& out,
   check(is_for_timm || options.format == "transformers" || options.format == type, ErrorKind::usage,
         "`format` is '{}'; it must be transformers, timm or {}", options.format, type);
   Exported exported;
-  write_folder(out, [&](const std::string& made) {
+  write_model_folder(out, [&](const std::string& made) {
     exported = is_for_timm ? export_for_timm(model, made, options.dtype)
                : theirs    ? export_translator(model, *theirs, parameters, made, options.dtype)
                            : export_known(model, made, options.dtype);
   });
+  if (was_quantized) {
+    exported.note += fmt::format("{}the weights are those that quantizing has left, as {}",
+                                 exported.note.empty() ? "" : "; ", dtype_name(options.dtype));
+  }
   return exported;
 }
 

@@ -301,6 +301,7 @@ void SafetensorsFile::verify() const {
 void write_safetensors(const std::string& path, std::vector<NamedTensorView> tensors,
                        const SafetensorsMetadata& metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
+    if (a.is_first != b.is_first) return a.is_first;
     const int64_t size_a = size_of(a.dtype), size_b = size_of(b.dtype);
     if (size_a != size_b) return size_a > size_b;
     return std::tie(a.place.empty() ? a.name : a.place, a.name) <

@@ -49,15 +49,17 @@ struct NamedTensorView {
   std::vector<int64_t> shape = {};
   std::span<const std::byte> bytes = {};  ///< row-major, little-endian
   std::string place = {};                 ///< stands for the name in the order of the bytes
+  bool is_first = false;                  ///< comes before those that do not say so
 };
 
 /// Writes a file, atomically and straight from the views. The bytes depend on the content only, not
 /// on the order of `tensors`: as Hugging Face does, larger elements come first, then by name (or
 /// place), so that each tensor is aligned to its elements; the first is aligned to a line of the
-/// cache. The metadata gains a checksum of the data, for
-/// SafetensorsFile::verify().
-/// Errors: internal for a repeated name or bytes that do not fit the shape; system for a full disk
-/// or no permission (an older file of that path is then untouched).
+/// cache, and so are those behind it that
+/// are to come first, if each is as many bytes as whole lines. The metadata gains a checksum of the
+/// data, for SafetensorsFile::verify(). Errors: internal for a repeated name or bytes that do not
+/// fit the shape; system for a full disk or no permission (an older file of that path is then
+/// untouched).
 void write_safetensors(const std::string& path, std::vector<NamedTensorView> tensors,
                        const SafetensorsMetadata& metadata = {});
 

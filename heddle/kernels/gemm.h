@@ -1,12 +1,14 @@
 // Kernels of matrix products.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "heddle/kernels/activation.h"
 #include "heddle/kernels/family.h"
+#include "heddle/kernels/quantized.h"
 
 namespace heddle {
 
@@ -33,11 +35,16 @@ struct GemmArgs {
   /// Multiply in int8: each row of a and each column of b is divided by its largest magnitude / 127
   /// and rounded; sums are exact. Needs a transposed constant b, of any dtype, and a plain a.
   bool int8 = false;
+  /// Stands for b, transposed, if it is there: each group of a is divided by its largest magnitude
+  /// / 127 and rounded; sums of a group are exact. Needs a plain a and a fresh c.
+  QuantizedRows quantized_b = {};
 };
 
 inline Work work_of(const GemmArgs& args) {
   const int64_t inner = args.transpose_a ? args.a.rows : args.a.width;
-  const int64_t b = args.int8 ? args.b.rows * args.b.width : bytes_of(args.b);
+  const int64_t b = args.quantized_b.values != nullptr ? args.quantized_b.bytes()
+                    : args.int8                        ? args.b.rows * args.b.width
+                                                       : bytes_of(args.b);
   return {
       bytes_of(args.a) + b + (args.accumulate ? 2 : 1) * bytes_of(args.c) + bytes_of(args.added),
       2.0 * static_cast<double>(args.c.rows) * static_cast<double>(args.c.width) *
@@ -54,18 +61,31 @@ inline double quantize(std::vector<double>& x) {
   for (double& v : x) v = step > 0 ? std::nearbyint(static_cast<float>(v) / step) : 0;
   return step;
 }
+/// Replaces each group of so many elements by what rounding leaves of it.
+inline void round_groups(std::vector<double>& x, int64_t group) {
+  for (auto begin = x.begin(); begin != x.end();) {
+    const auto end = begin + std::min<int64_t>(group, x.end() - begin);
+    std::vector<double> part(begin, end);
+    const double step = quantize(part);
+    for (const double q : part) *begin++ = q * step;
+  }
+}
 inline void gemm(const GemmArgs& g) {
   const int64_t inner = g.transpose_a ? g.a.rows : g.a.width;
+  const bool is_quantized = g.quantized_b.values != nullptr;
   std::vector<double> a(inner), b(inner);
   for (int64_t i = 0; i < g.c.rows; ++i) {
     for (int64_t j = 0; j < g.c.width; ++j) {
       for (int64_t l = 0; l < inner; ++l) {
         a[l] = g.transpose_a ? element(g.a, l, i) : element(g.a, i, l);
-        b[l] = g.transpose_b ? element(g.b, g.first + j, l) : element(g.b, l, j);
-        if (g.a.dtype == DType::bf16 && !g.int8) {
+        b[l] = is_quantized    ? g.quantized_b.element(g.first + j, l)
+               : g.transpose_b ? element(g.b, g.first + j, l)
+                               : element(g.b, l, j);
+        if (g.a.dtype == DType::bf16 && !g.int8 && !is_quantized) {
           b[l] = static_cast<float>(bf16(static_cast<float>(b[l])));
         }
       }
+      if (is_quantized) round_groups(a, g.quantized_b.group);
       const double unit = g.int8 ? quantize(a) * quantize(b) : 1;
       double sum = std::inner_product(a.begin(), a.end(), b.begin(), 0.0) * unit;
       if (g.bias) sum += g.bias[j];

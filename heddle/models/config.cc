@@ -43,7 +43,7 @@ const Json& one_values() {
       "cross_attention_hidden_size": [], "final_logit_softcapping": [], "is_decoder": [false],
       "layer_types": [], "logit_softcapping": [], "mlp_bias": [false],
       "partial_rotary_factor": [1, 1.0], "position_embedding_type": ["absolute"],
-      "pruned_heads": [{}], "qk_layernorm": [false], "quantization_config": [], "rope_scaling": [],
+      "pruned_heads": [{}], "qk_layernorm": [false], "rope_scaling": [],
       "sliding_window": [], "tie_encoder_decoder": [false], "use_qk_norm": [false],
       "use_sliding_window": [false]})");
   return all;
@@ -58,6 +58,17 @@ void check_among(const std::string& key, const Json& value, const Json::Array& v
   check(value.is_null() || std::find(values.begin(), values.end(), value) != values.end(),
         ErrorKind::data, "{}: key '{}' is {}; in a model of type {} heddle supports only {}",
         source, key, value.describe(), type, fmt::join(texts, " or "));
+}
+
+// Weights of few bits as another program rounds them are none that heddle can read.
+void check_quantization(const Json& value, const std::string& source) {
+  const std::string what = fmt::format("{}: key '{}'", source, kQuantizationKey);
+  const std::string method = value.get_string("quant_method", what);
+  check(
+      method == kQuantizationMethod, ErrorKind::data,
+      "{} has quant_method '{}'; heddle reads weights that it has quantized itself ('{}') or that "
+      "are not quantized: take the model that this one was made of, and heddle quantize",
+      what, method, kQuantizationMethod);
 }
 
 // The names of id2label in the order of their numbers.
@@ -135,6 +146,9 @@ void ModelConfig::read(const Json& given, const std::string& source) {
     } else if (key == "num_labels" || key == "_num_labels") {
       const std::string what = fmt::format("{}: key '{}'", source, key);
       if (!json.contains("id2label")) hub.labels = numbered_labels(value.as_int(what), source);
+    } else if (key == kQuantizationKey && !value.is_null()) {
+      check_quantization(value, source);
+      hub.others[key] = value;
     } else if (value.is_null() && key.ends_with("_token_id") && has_field(own, key)) {
       continue;  // transformers 5 writes what is not set
     } else if (key == "pad_token_id" && !has_field(own, key)) {

@@ -20,6 +20,11 @@ class Model;
 inline constexpr int64_t kMostVocabulary = 1 << 24, kMostWidth = 1 << 20, kMostHeads = 1 << 16,
                          kMostLayers = 1 << 12;
 
+/// The key of config.json that says how weights were quantized, with `quant_method` for whose way
+/// that is, as Hugging Face has it.
+inline constexpr const char* kQuantizationKey = "quantization_config";
+inline constexpr const char* kQuantizationMethod = "heddle";
+
 /// What stands on a stack, named by `architectures` of config.json. Those from sequence_classes on
 /// give classes.
 enum class Head : uint8_t {

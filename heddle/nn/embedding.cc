@@ -2,11 +2,23 @@
 #include "heddle/nn/embedding.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "heddle/nn/adaptive.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle::nn {
+namespace {
+
+// 0, 1, ..
+std::vector<int32_t> numbered(size_t n) {
+  std::vector<int32_t> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace
+
 Embedding::Embedding(std::string name, Parameter& table, Positions positions, Options options)
     : name_(std::move(name)),
       table_(&table),
@@ -22,9 +34,14 @@ Tensor Embedding::operator()(const TokenRows& tokens, const Run& run) const {
   const Tensor positions = positions_.table(needed, run);
   const DropoutSpec spec = run.dropout(options_.dropout, name_, tokens.rows);
   const bool is_all = !options_.norm && options_.types == nullptr;
-  const Tensor table = is_recording() ? table_->in(run.compute) : table_->in_or_master(run.compute);
-  const Tensor x = embedding(table, tokens.ids, options_.scale, positions, position_ids,
-                             is_all ? spec : DropoutSpec{}, run.compute);
+  const bool is_rounded = table_->quantized() != nullptr && !is_recording();
+  std::vector<int32_t> rows;  // of a rounded table only those that are looked up
+  if (is_rounded) rows = numbered(tokens.ids.size());
+  const Tensor table = is_rounded       ? dequantized_rows(*table_->quantized(), tokens.ids)
+                       : is_recording() ? table_->in(run.compute)
+                                        : table_->in_or_master(run.compute);
+  const Tensor x = embedding(table, is_rounded ? rows : tokens.ids, options_.scale, positions,
+                             position_ids, is_all ? spec : DropoutSpec{}, run.compute);
   if (is_all) return x;
   if (options_.types == nullptr) return dropout((*options_.norm)(x), spec);
   std::vector<int32_t> types(tokens.types.begin(), tokens.types.end());

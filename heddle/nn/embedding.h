@@ -52,6 +52,8 @@ class OutputProjection {
   Tensor weight(const Run& run) const;
   Tensor bias() const;
   int64_t vocab() const;
+  /// Of a product the parameter of weight(), else null.
+  Parameter* parameter() const { return weight_; }
   /// The loss of the token after each row of h; see linear_cross_entropy().
   CrossEntropy loss(const Tensor& h, std::span<const int32_t> targets,
                     const CrossEntropyOptions& options, const Run& run) const;

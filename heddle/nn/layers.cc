@@ -7,7 +7,7 @@ namespace heddle::nn {
 
 Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
   weight_ = &(s / "weight").parameter({o.out, o.in}, o.init, o.layout);
-  if (!o.is_head) weight_->between_hidden_states();
+  if (!o.is_head) weight_->between_hidden_states(), weight_->of_linear_layer();
   if (o.bias) bias_ = &(s / "bias").parameter({o.out}, o.bias_init);
 }
 
@@ -20,7 +20,7 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names,
   check(o.layout == Layout::as_is, ErrorKind::internal, "{}: stacked weights lie as they are",
         name_);
   weight_ = &s.stacked(names, "weight", outs, {0, o.in}, o.init);
-  if (!o.is_head) weight_->between_hidden_states();
+  if (!o.is_head) weight_->between_hidden_states(), weight_->of_linear_layer();
   if (o.bias) bias_ = &s.stacked(names, "bias", outs, {0}, o.bias_init);
 }
 
@@ -48,6 +48,8 @@ WeightInUse::WeightInUse(Parameter& weight, const Run& run) : int8(run.int8 && !
 
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
                LinearOptions options) {
+  const QuantizedTensor* rounded = is_recording() ? nullptr : weight.quantized();
+  if (rounded != nullptr) return quantized_linear(x, *rounded, bias, options);
   const WeightInUse used(weight, run);
   if (is_recording()) return linear(x, used.w, bias, {.activation = options.activation});
   options.constant_w = used.constant;

@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/ops/quantized.h"
 
 namespace heddle {
 
@@ -85,7 +87,7 @@ struct TensorNames {
 /// A weight, whose copies are made when they are first asked for, by any thread: f32 master, bf16
 /// copy where computing is in bf16, gradient. Several tensors of a checkpoint may lie in one
 /// parameter (q, k and v in one product). Either may lie in a mapped file; what a file holds as
-/// bf16 has no master until one is asked for.
+/// bf16, or rounded to a few bits, has no master until one is asked for.
 class Parameter {
  public:
   /// Its values are anything until they are written or taken.
@@ -111,6 +113,10 @@ class Parameter {
   /// states: no table, no head, nothing over pixels.
   bool is_hidden_matrix() const { return is_hidden_matrix_; }
   void between_hidden_states() { is_hidden_matrix_ = true; }
+  /// Whether it is the matrix of a linear layer that gives hidden states: products and nothing
+  /// else are made with it.
+  bool is_linear_matrix() const { return is_linear_matrix_; }
+  void of_linear_layer() { is_linear_matrix_ = true; }
   /// Whether it is a part of the model: others are trained beside it and stand in states of a run,
   /// but not in what is saved of the model.
   bool is_saved() const { return is_saved_; }
@@ -142,6 +148,10 @@ class Parameter {
   void changed(bool shadow_too);
   /// Makes this memory its values: f32, or for matrices bf16; of shape().
   void take(const Tensor& values);
+  /// Makes these its values, which products without gradients take as they are; of shape().
+  void take(QuantizedTensor values);
+  /// Null unless its values are rounded to a few bits.
+  const QuantizedTensor* quantized() const { return quantized_ ? &*quantized_ : nullptr; }
 
  private:
   void forget_identities();
@@ -152,10 +162,11 @@ class Parameter {
   bool is_fixed_ = false;
   Shape shape_;
   std::vector<Part> parts_;
-  bool decays_ = true, is_saved_ = true, is_hidden_matrix_ = false;
+  bool decays_ = true, is_saved_ = true, is_hidden_matrix_ = false, is_linear_matrix_ = false;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
   mutable Tensor value_;
   Tensor shadow_;
+  std::optional<QuantizedTensor> quantized_;
   uint64_t identity_ = 0, shadow_identity_ = 0;  // 0: none was asked for
 };
 
@@ -180,6 +191,10 @@ class Parameters {
 
   std::vector<std::unique_ptr<Parameter>>& all() { return all_; }
   const std::vector<std::unique_ptr<Parameter>>& all() const { return all_; }
+  /// Whether some are rounded to a few bits.
+  bool is_quantized() const;
+  /// Gives those f32 values in place of the rounded form.
+  void dequantize();
   /// Number of scalars, those of buffers left out.
   int64_t elements() const;
 
@@ -196,8 +211,9 @@ class Parameters {
   /// the values are valid during the call.
   void for_each_tensor(
       const std::function<void(const std::string&, const Shape&, const float*)>& f) const;
-  /// Writes model.safetensors in f32, bf16 or f16. Errors: system for a full disk; data for values
-  /// beyond f16.
+  /// Writes model.safetensors in f32, bf16 or f16. Of rounded weights the file holds the rounded
+  /// form (docs/models.md), and vectors beside them in f32. Errors: system for a full disk; data
+  /// for values beyond f16.
   void save(const std::string& path, DType dtype = DType::f32) const;
 
  private:
@@ -207,6 +223,9 @@ class Parameters {
   void initialise(Parameter& parameter, const Init& init) const;
   void check_held(const Shape& shape, const std::string& name);
   static void fill(Parameter& parameter, const Part& part, const StoredTensor& info);
+  static std::string take_quantized(Parameter& parameter, const TensorFile& file,
+                                    const std::vector<const StoredTensor*>& values,
+                                    const std::vector<const StoredTensor*>& scales);
   static bool use_in_place(Parameter& parameter, const TensorFile& file,
                            const std::vector<const StoredTensor*>& parts, PlacesInUse& in_use);
 

@@ -67,7 +67,7 @@ TEST(LstmCases, both_run) {
   for (const char* name : {"train-lstm", "translate-lstm"}) {
     const BenchCase& c = find_case(name);
     for (const std::string& dtype : c.dtypes) {
-      c.make({.precision = precision_of_run(c, dtype), .batch = 2}).step();
+      c.make({.precision = options_of_run(c, dtype).precision, .batch = 2}).step();
     }
   }
 }

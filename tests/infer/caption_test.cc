@@ -7,7 +7,7 @@
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/infer/engine/engine.h"
 #include "heddle/models/registry.h"
-#include "heddle/ops/attention_penalties.h"
+#include "heddle/ops/recurrent/attention_penalties.h"
 #include "heddle/ops/shape.h"
 #include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/base/temporary.h"

@@ -475,7 +475,7 @@ void expect_pass_with(const std::string& unit, int64_t target = 0) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   std::string command = "HEDDLE_MATRIX_UNIT=" + unit + " ";
   if (target != 0) command += fmt::format("HEDDLE_TEST_TARGET={} ", target);
-  command += "'" + self + "' --gtest_brief=1 '--gtest_filter=Gemm.*:GemmInt8.*' 1>&2";
+  command += "'" + self + "' --gtest_brief=1 '--gtest_filter=Gemm.*:GemmInt8.*:GemmGroups.*' 1>&2";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 

@@ -6,8 +6,8 @@
 #include "heddle/models/captioner.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
-#include "heddle/ops/attention_penalties.h"
 #include "heddle/ops/loss.h"
+#include "heddle/ops/recurrent/attention_penalties.h"
 #include "tests/support/op_case.h"
 
 namespace heddle {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "heddle/ops/attention.h"
-#include "heddle/ops/attention_penalties.h"
 #include "heddle/ops/elementwise.h"
+#include "heddle/ops/recurrent/attention_penalties.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
 #include "tests/ops/recurrent_references.h"

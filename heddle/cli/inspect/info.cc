@@ -39,38 +39,53 @@ struct Sizes {
   std::vector<std::pair<std::string, int64_t>> parts;  // in the order of their first tensors
   int64_t total = 0, matrices = 0;                     // scalars
   int64_t statistics = 0;  // scalars that are kept beside the parameters, and not trained
+  int64_t quantized = 0;   // bytes of all weights of a quantized model, as they are held; else 0
   // Bytes: weights as they are computed with, keys and values of one token.
   int64_t weights_f32 = 0, weights_bf16 = 0, cache_f32 = 0, cache_bf16 = 0;
 };
 
-// What each tensor is: a batch norm's mean and variance are no parameters.
-std::map<std::string, nn::ParameterKind> kinds_of_tensors(const nn::Parameters& parameters) {
-  std::map<std::string, nn::ParameterKind> kinds;
+void add_to_part(Sizes& s, const std::string& part, int64_t n) {
+  const auto is_part = [&](const auto& known) { return known.first == part; };
+  auto at = std::find_if(s.parts.begin(), s.parts.end(), is_part);
+  if (at == s.parts.end()) at = s.parts.insert(at, {part, 0});
+  at->second += n;
+  s.total += n;
+}
+
+// "4 bits in groups of 32: 1,024 weights, 8 bits .."
+std::string formats_text(const nn::Parameters& parameters) {
+  std::map<std::string, int64_t> formats;
   for (const auto& p : parameters.all()) {
-    for (const nn::Part& part : p->parts()) kinds[part.name] = p->kind();
+    if (p->quantized() != nullptr) formats[p->quantized()->format()] += p->elements();
   }
-  return kinds;
+  std::vector<std::string> texts;
+  for (const auto& [format, count] : formats) {
+    texts.push_back(fmt::format("{} weights of {}", format_count(count), format));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 Sizes measure(const LoadedModel& m) {
   Sizes s;
-  const std::map<std::string, nn::ParameterKind> kinds = kinds_of_tensors(m.parameters);
   if (m.model->as<EncoderDecoder>() != nullptr) {
     s.parts = {{"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
   }
-  m.parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
-    const int64_t n = shape.elements();
-    const nn::ParameterKind kind = kinds.at(name);
-    if (kind == nn::ParameterKind::buffer) s.statistics += n;
-    if (kind != nn::ParameterKind::trained) return;
-    const std::string part = part_of(m, name);
-    const auto is_part = [&](const auto& known) { return known.first == part; };
-    auto at = std::find_if(s.parts.begin(), s.parts.end(), is_part);
-    if (at == s.parts.end()) at = s.parts.insert(at, {part, 0});
-    at->second += n;
-    s.total += n;
-    if (shape.rank() >= 2) s.matrices += n;
-  });
+  int64_t rounded = 0, others = 0;  // bytes
+  for (const auto& p : m.parameters.all()) {
+    if (!p->is_saved()) continue;
+    // A batch norm's mean and variance are no parameters.
+    if (p->kind() == nn::ParameterKind::buffer) s.statistics += p->elements();
+    if (p->kind() != nn::ParameterKind::trained) continue;
+    const bool is_matrix = p->shape().rank() >= 2;
+    if (p->quantized() != nullptr) rounded += p->quantized()->rows().bytes();
+    if (p->quantized() == nullptr) others += (is_matrix ? 2 : 4) * p->elements();
+    if (is_matrix) s.matrices += p->elements();
+    for (const nn::Part& piece : p->parts()) {
+      const int64_t n = piece.rows * (p->elements() / std::max<int64_t>(1, p->shape()[0]));
+      add_to_part(s, part_of(m, piece.name), n);
+    }
+  }
+  if (rounded > 0) s.quantized = rounded + others;
   const int64_t all = s.total + s.statistics;
   s.weights_f32 = 4 * all;
   s.weights_bf16 = 2 * s.matrices + 4 * (all - s.matrices);
@@ -93,8 +108,13 @@ void print_text(const LoadedModel& m, const Sizes& s) {
   fmt::print("  {:34} {}\n", "total", format_count(s.total));
   if (s.statistics > 0) fmt::print("  {:34} {}\n", "statistics", format_count(s.statistics));
   fmt::print("\nmemory\n");
-  fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
-             mebibytes(s.weights_bf16));
+  if (s.quantized > 0) {
+    fmt::print("  {:34} {}, quantized: {}\n", "weights", mebibytes(s.quantized),
+               formats_text(m.parameters));
+  } else {
+    fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
+               mebibytes(s.weights_bf16));
+  }
   if (s.cache_f32 > 0) {
     fmt::print("  {:34} {} bytes in f32, {} in bf16\n",
                m.model->as<EncoderDecoder>() != nullptr ? "cache of a source or target token"
@@ -117,6 +137,10 @@ void print_json(const LoadedModel& m, const Sizes& s) {
   for (const auto& [part, count] : s.parts) json["parameters"][part] = count;
   json["parameters"]["total"] = s.total;
   if (s.statistics > 0) json["statistics"] = s.statistics;
+  if (s.quantized > 0) {
+    json["quantization_config"] = m.model->config().hub.others.at(kQuantizationKey);
+    json["bytes"]["weights"] = s.quantized;
+  }
   json["bytes"]["weights_f32"] = s.weights_f32;
   json["bytes"]["weights_bf16"] = s.weights_bf16;
   json["bytes"]["cache_per_token_f32"] = s.cache_f32;

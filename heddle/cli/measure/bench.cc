@@ -86,7 +86,7 @@ void print_text(const bench::BenchCase& c, const Flags& flags, const bench::Benc
 void run(const Flags& flags) {
   if (flags.name == "list") return list_cases(flags.json);
   const bench::BenchCase& c = bench::find_case(flags.name);
-  const Precision precision = bench::precision_of_run(c, flags.precision);
+  bench::BenchOptions options = bench::options_of_run(c, flags.precision);
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
   check(flags.batch >= 0 && flags.batch <= 1 << 20, ErrorKind::usage,
@@ -94,8 +94,8 @@ void run(const Flags& flags) {
   check(flags.seconds >= 0 && flags.seconds <= 86400, ErrorKind::usage,
         "--seconds is {}; it must be 0 to 86400", flags.seconds);
   if (flags.threads > 0) set_num_threads(flags.threads);
-  const bench::BenchResult r =
-      bench::run_case(c, {.precision = precision, .batch = flags.batch, .seconds = flags.seconds});
+  options.batch = flags.batch, options.seconds = flags.seconds;
+  const bench::BenchResult r = bench::run_case(c, options);
   if (flags.json) {
     fmt::print("{}\n", as_json(c, flags, r));
   } else {
@@ -110,7 +110,7 @@ void add_bench(Subcommand& app) {
       "bench",
       "Time a case of training or inference, and say how far it is from the machine's limit", run);
   command.add_option("case", flags.name, "a case, or list: names them all").required();
-  command.add_setting("--precision", flags.precision, "f32, bf16 or int8");
+  command.add_setting("--precision", flags.precision, "f32, bf16, int8 or int4");
   command.add_setting("-t,--threads", flags.threads, "threads; 0: one a core");
   command.add_setting("--batch", flags.batch,
                       "sentences or sequences at a time; 0: the case's own");

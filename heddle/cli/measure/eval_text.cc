@@ -57,17 +57,6 @@ TextUnits count_units(const Tokenizer& tokenizer, std::span<const std::string> d
   return units;
 }
 
-// Documents end to end, with their ends between them, as in training.
-std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> documents) {
-  std::vector<int32_t> ids = begin_text(tokenizer, documents[0]);
-  for (const std::string& document : documents.subspan(1)) {
-    if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
-    const std::vector<int32_t> tokens = tokenizer.encode(document);
-    ids.insert(ids.end(), tokens.begin(), tokens.end());
-  }
-  return ids;
-}
-
 // Each expert's share of what the tokens of a layer chose.
 std::vector<double> shares_of(const std::vector<int64_t>& layer) {
   const auto all = static_cast<double>(std::accumulate(layer.begin(), layer.end(), int64_t{0}));
@@ -167,7 +156,7 @@ void eval_text(const EvalFlags& flags) {
         "--data: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);
   const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
-  const std::vector<int32_t> ids = joined(*model.tokenizer, documents);
+  const std::vector<int32_t> ids = document_ids(*model.tokenizer, documents);
   const TextUnits units = count_units(*model.tokenizer, documents, flags.data);
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",

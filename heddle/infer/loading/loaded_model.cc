@@ -223,6 +223,12 @@ LoadedModel load_weights(FoundModel& folder, Head head) {
   config.fit(*file);
   std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   parameters.load(*file, model->names());
+  const bool is_said = config.hub.others.contains(kQuantizationKey);
+  check(is_said == parameters.is_quantized(), ErrorKind::data,
+        "{}: config.json has {} {}, but the weights in {} are {}quantized; these are files of two "
+        "models",
+        folder.path, is_said ? "the key" : "no key", kQuantizationKey, file->path(),
+        is_said ? "not " : "");
   return {folder.path, config.type, std::move(parameters), std::move(model)};
 }
 
@@ -415,6 +421,8 @@ const char* torch_dtype_name(DType dtype) {
 
 Json config_json(const Model& model, const SaveOptions& options) {
   Json json = model.config().json();
+  json.erase(kQuantizationKey);
+  if (!options.quantization.is_null()) json[kQuantizationKey] = options.quantization;
   json["torch_dtype"] = torch_dtype_name(options.dtype);
   if (!model.config().is_own_format()) return json;
   json.erase("torch_dtype");  // it is always f32

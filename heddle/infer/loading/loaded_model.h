@@ -97,7 +97,8 @@ struct SaveOptions {
   const Tokenizer* target = nullptr;  ///< the target's own, if it has one
   DType dtype = DType::f32;           ///< of the weights: f32, bf16 or f16
   bool has_weights = true;            ///< false: all but these, of an adapter's folder
-  std::string searched_as = {};       ///< folder whose settings of search one of its own keeps
+  Json quantization = {};  ///< of config.json, where weights are rounded to a few bits; else null
+  std::string searched_as = {};  ///< folder whose settings of search one of its own keeps
 };
 
 /// Writes config.json, model.safetensors and the tokenizers' files, each so that a crash leaves the

@@ -179,6 +179,17 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
   return ids;
 }
 
+std::vector<int32_t> document_ids(const Tokenizer& tokenizer,
+                                  std::span<const std::string> documents) {
+  std::vector<int32_t> ids = begin_text(tokenizer, documents[0]);
+  for (const std::string& document : documents.subspan(1)) {
+    if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
+    const std::vector<int32_t> tokens = tokenizer.encode(document);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+  }
+  return ids;
+}
+
 LoadedModel load_prompt_model(const std::string& path) {
   LoadedModel model = load_model(path, {.head = Head::next_token,
                                         .tokenizers = LoadOptions::Tokenizers::if_there,

@@ -66,6 +66,10 @@ LoadedModel load_prompt_model(const std::string& path);
 /// Ids of a text with the special ones that the tokenizer puts at its front, not those behind it.
 std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text);
 
+/// Ids of documents end to end, with their ends between them, as in training. Needs a document.
+std::vector<int32_t> document_ids(const Tokenizer& tokenizer,
+                                  std::span<const std::string> documents);
+
 struct PromptOptions {
   int64_t max_new_tokens = 0;  ///< room that truncation leaves
   int64_t context = 0;         ///< tokens of a prompt at most; 0: as many as the model takes

@@ -57,6 +57,11 @@ void ModelTask::begin_model() {
     const LoadedModel base = load_model(paths_.from);
     check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
           paths_.from, base.type, stack.type());
+    check(
+        !base.parameters.is_quantized(), ErrorKind::usage,
+        "train: the weights of {} are quantized, and rounded weights cannot be trained; begin with "
+        "the model that heddle quantize made it of",
+        paths_.from);
     fresh = copy_weights(base.parameters, *base.model, parameters_, *model_);
     // What the head of the file has no place for may be wanted here: a pooler under
     // BertForMaskedLM.

@@ -17,6 +17,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
+#include "heddle/kernels/cpu/gemm/groups.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/cpu/scratch.h"
@@ -41,6 +42,14 @@ const GemmCode& code_for_int8() {
   return cpu::gemm_int8();
 }
 
+const GemmCode& code_for(const QuantizedRows& b) {
+#if defined(__x86_64__)
+  // AMX adds up 64 elements, more than a group, before it hands out a sum.
+  if (matrix_unit() != MatrixUnit::vectors) return cpu::gemm_groups_vnni(b.bits, b.group);
+#endif
+  return cpu::gemm_groups(b.bits, b.group);
+}
+
 const GemmCode& code_for(DType dtype) {
 #if defined(__x86_64__)
   if (dtype == DType::bf16 && matrix_unit() == MatrixUnit::amx) return cpu::gemm_amx();
@@ -49,6 +58,12 @@ const GemmCode& code_for(DType dtype) {
   }
 #endif
   return dtype == DType::bf16 ? cpu::gemm_f32_rounding() : cpu::gemm_f32();
+}
+
+bool is_quantized(const GemmArgs& g) { return g.quantized_b.values != nullptr; }
+
+const GemmCode& code_for(const GemmArgs& g) {
+  return is_quantized(g) ? code_for(g.quantized_b) : g.int8 ? code_for_int8() : code_for(g.a.dtype);
 }
 
 // The sizes of a product and of the panels of its b.
@@ -60,12 +75,13 @@ struct Plan {
   int64_t first_panel;  // of b, where c begins
   int64_t panel_bytes;  // of one panel
 
-  explicit Plan(const GemmArgs& g) : code(g.int8 ? code_for_int8() : code_for(g.a.dtype)) {
+  explicit Plan(const GemmArgs& g) : code(code_for(g)) {
     m = g.c.rows, n = g.c.width, first_panel = g.first / code.columns;
     k = g.transpose_a ? g.a.rows : g.a.width;
     filled_k = round_up(k, code.inner_step);
     panels = parts_of(n, code.columns);
-    panel_bytes = filled_k * code.columns * size_of(code.packed) + code.tail;
+    panel_bytes = is_quantized(g) ? g.quantized_b.panel_bytes()
+                                  : filled_k * code.columns * size_of(code.packed) + code.tail;
   }
 };
 
@@ -122,6 +138,10 @@ class LeftFactor {
  public:
   LeftFactor(const Plan& plan, const GemmArgs& g) : from_(g.a), a_(g.a) {
     if (g.transpose_a) return;
+    if (is_quantized(g)) {
+      take_groups(plan, g.quantized_b);
+      return;
+    }
     const DType packed = plan.code.packed;
     if (from_.dtype == packed && plan.k == plan.filled_k) return;
     thread_local cpu::Buffer scratch;
@@ -138,6 +158,10 @@ class LeftFactor {
   int64_t parts() const { return parts_; }
   void prepare(int64_t part) const {
     const int64_t first = part * kPart, count = std::min(kPart, a_.rows - first);
+    if (group_ > 0) {
+      cpu::round_groups(from_.slice(first, count), group_, group_zero_, a_.slice(first, count));
+      return;
+    }
     if (scale_ != nullptr) {
       cpu::quantize_rows(from_.slice(first, count), zero_point_, a_.slice(first, count),
                          scale_ + first);
@@ -154,9 +178,19 @@ class LeftFactor {
  private:
   static constexpr int64_t kPart = 16;  // rows: the least that is worth a call
 
+  void take_groups(const Plan& plan, const QuantizedRows& b) {
+    thread_local cpu::Buffer scratch;
+    const int64_t bytes = cpu::rounded_row_bytes(plan.filled_k, b.group);
+    a_ = {scratch.reserve(plan.m * bytes), plan.m, plan.filled_k, bytes, DType::i8};
+    group_ = b.group, group_zero_ = b.zero_point();
+    parts_ = parts_of(plan.m, kPart);
+  }
+
   Rows from_, a_;
   float* scale_ = nullptr;
   int8_t zero_point_ = 0;
+  int64_t group_ = 0;  // not 0: rounded in groups
+  int group_zero_ = 0;
   int64_t parts_ = 0;
 };
 
@@ -217,6 +251,10 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     } else {
       block.b = packed + l * code.columns * size_of(code.packed);
       block.panel_bytes = plan.panel_bytes;
+      if (is_quantized(g)) {
+        block.b_scales =
+            g.quantized_b.scales + (plan.first_panel + first) * g.quantized_b.groups() * 32;
+      }
       block.a_stride = a.rows().stride;
       block.a = a.rows().slice(row, 1).columns(l, 1).data;
     }
@@ -301,20 +339,25 @@ void multiply(const GemmArgs& g) {
   const LeftFactor a(plan, g);
   const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
   const std::shared_ptr<cpu::Buffer> constant =
-      g.transpose_a ? nullptr : packed_constant(plan, g, is_one_block);
-  const bool packs_as_used = constant == nullptr && is_one_block;
+      g.transpose_a || is_quantized(g) ? nullptr : packed_constant(plan, g, is_one_block);
+  const bool packs_as_used = constant == nullptr && is_one_block && !is_quantized(g);
   thread_local cpu::Buffer scratch;
-  char* packed = nullptr;
-  if (constant != nullptr) {
+  const char* packed = nullptr;
+  char* own = nullptr;
+  int64_t to_pack = 0;
+  if (is_quantized(g)) {
+    packed =
+        reinterpret_cast<const char*>(g.quantized_b.values) + plan.first_panel * plan.panel_bytes;
+  } else if (constant != nullptr) {
     packed = constant->data() + plan.first_panel * plan.panel_bytes;
   } else if (!packs_as_used && !g.transpose_a) {
-    packed = scratch.reserve(plan.panels * plan.panel_bytes);
+    to_pack = plan.panels;
+    packed = own = scratch.reserve(plan.panels * plan.panel_bytes);
   }
-  const int64_t to_pack = packed != nullptr && constant == nullptr ? plan.panels : 0;
   if (to_pack + a.parts() > 0) {
     spread(to_pack + a.parts(), [&](int64_t i) {
       if (i < to_pack) {
-        pack_panel(plan, g, plan.first_panel + i, packed + i * plan.panel_bytes);
+        pack_panel(plan, g, plan.first_panel + i, own + i * plan.panel_bytes);
       } else {
         a.prepare(i - to_pack);
       }
@@ -336,16 +379,17 @@ void multiply(const GemmArgs& g) {
 void check_sizes(const GemmArgs& g) {
   const int64_t m = g.transpose_a ? g.a.width : g.a.rows;
   const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
-  const int64_t n = g.transpose_b ? g.b.rows : g.b.width;
-  const int64_t inner = g.transpose_b ? g.b.width : g.b.rows;
+  const QuantizedRows& q = g.quantized_b;
+  const int64_t n = is_quantized(g) ? q.rows : g.transpose_b ? g.b.rows : g.b.width;
+  const int64_t inner = is_quantized(g) ? q.width : g.transpose_b ? g.b.width : g.b.rows;
   const bool is_part = g.first > 0 || g.c.width < n;
   check(g.c.rows == m && g.first + g.c.width <= n && inner == k &&
-            (g.a.dtype == g.b.dtype || g.b.dtype == DType::f32 || g.int8),
+            (g.a.dtype == g.b.dtype || g.b.dtype == DType::f32 || g.int8 || is_quantized(g)),
         ErrorKind::internal, "gemm: [{}, {}] {} times [{}, {}] {} into [{}, {}]", m, k,
         dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
-  check(!is_part || (g.transpose_b && g.constant_b != 0 && g.first >= 0 && g.first % 64 == 0),
-        ErrorKind::internal, "gemm: columns from {} on are no part of a transposed constant b",
-        g.first);
+  const bool is_constant = is_quantized(g) || (g.transpose_b && g.constant_b != 0);
+  check(!is_part || (is_constant && g.first >= 0 && g.first % 64 == 0), ErrorKind::internal,
+        "gemm: columns from {} on are no part of a transposed constant b", g.first);
   check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,
         "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
   check(g.activation == Activation::none || !g.accumulate, ErrorKind::internal,
@@ -361,6 +405,12 @@ void check_sizes(const GemmArgs& g) {
         ErrorKind::internal, "gemm: what is added has the size and dtype of a fresh c");
   check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
         ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
+  check(!is_quantized(g) || (!g.transpose_a && !g.accumulate && !g.int8 &&
+                             (q.bits == 4 || q.bits == 8) && (q.group == 32 || q.group == 64)),
+        ErrorKind::internal,
+        "gemm: {} bits in groups of {} need a plain a and a fresh c; there are 4 and 8 bits, "
+        "groups of 32 and 64",
+        q.bits, q.group);
   check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
         "gemm: sums of {} products in int8 can overflow", k);
 }

@@ -12,14 +12,15 @@ struct GemmBlock {
   const void* a =
       nullptr;           ///< [rows, inner], or groups of rows as GemmCode::pack_transposed has them
   int64_t a_stride = 0;  ///< elements from one row of a to the next
-  int64_t group_bytes = 0;       ///< not 0: a is packed; from one group of rows to the next
-  int64_t inner = 0;             ///< a multiple of GemmCode::inner_step
-  const void* b = nullptr;       ///< first panel, at the first inner element
-  int64_t panel_bytes = 0;       ///< from one panel to the next
-  Rows c = {};                   ///< the last panel may be wider than what is left of c
-  const float* bias = nullptr;   ///< for the columns of c; may be null
-  const float* scale = nullptr;  ///< of the rows of a, where a is int8
-  bool accumulate = false;       ///< sums are added to c, which is f32
+  int64_t group_bytes = 0;         ///< not 0: a is packed; from one group of rows to the next
+  int64_t inner = 0;               ///< a multiple of GemmCode::inner_step
+  const void* b = nullptr;         ///< first panel, at the first inner element
+  int64_t panel_bytes = 0;         ///< from one panel to the next
+  const bf16* b_scales = nullptr;  ///< of the first panel, where b is QuantizedRows
+  Rows c = {};                     ///< the last panel may be wider than what is left of c
+  const float* bias = nullptr;     ///< for the columns of c; may be null
+  const float* scale = nullptr;    ///< of the rows of a, where a is int8
+  bool accumulate = false;         ///< sums are added to c, which is f32
   // Of code that has_tail, for what has been rounded to c:
   Rows added = {};    ///< as c; empty: nothing
   bool relu = false;  ///< behind what is added
@@ -51,13 +52,30 @@ struct GemmCode {
 const GemmCode& gemm_f32();
 /// The same for products in bf16: b counts as rounded to it.
 const GemmCode& gemm_f32_rounding();
+/// Products with QuantizedRows: a is rounded in groups of this size. `has_tail`: see GemmCode.
+inline GemmCode groups_code(int64_t group, bool has_tail, void (*block)(const GemmBlock&)) {
+  return {.columns = 32,
+          .inner_step = group,
+          .inner_chunk = int64_t{1} << 40,  // all of it
+          .block_rows = 256,
+          .group_rows = 1,
+          .packed = DType::i8,
+          .has_tail = has_tail,
+          .pack = nullptr,
+          .pack_transposed = nullptr,
+          .block = block};
+}
+
 /// int8 by vectors of the best instruction set.
 const GemmCode& gemm_int8();
+/// The same with QuantizedRows of that format.
+const GemmCode& gemm_groups(int bits, int64_t group);
 #if defined(__x86_64__)
 const GemmCode& gemm_avx512_bf16();
 const GemmCode& gemm_amx();
 const GemmCode& gemm_int8_vnni();
 const GemmCode& gemm_int8_amx();
+const GemmCode& gemm_groups_vnni(int bits, int64_t group);
 /// Their common packed form: panels of 32 columns, [inner / 32][2][16 pairs of inner][16 columns];
 /// for one block of 32 inner rows that is two tiles of AMX. b may be f32: it is rounded.
 void pack_bf16(const Rows& b, bool transposed, void* panel);

@@ -155,9 +155,8 @@ inline GemmCode int8_code(int64_t group_rows, int8_t zero_point, void (*block)(c
 
 /// Calls f.operator()<n>(row) for rows [row, end), n of them at a time, in like parts of as many as
 /// registers hold: a part of a few rows would wait for its own sums.
-template <class F>
+template <int kMost = 12, class F>
 void for_rows_in_registers(int64_t row, int64_t end, const F& f) {
-  constexpr int kMost = 12;
   for (int64_t parts = (end - row + kMost - 1) / kMost; parts > 0; --parts) {
     const int64_t rows = (end - row + parts - 1) / parts;
     [&]<int... n>(std::integer_sequence<int, n...>) {

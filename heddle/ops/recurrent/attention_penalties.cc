@@ -1,5 +1,5 @@
 // Sums over the weights of each row, and of each key.
-#include "heddle/ops/attention_penalties.h"
+#include "heddle/ops/recurrent/attention_penalties.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,128 @@
+// Files of a new model are made beside those of the old one and change places with them.
+#include "heddle/infer/loading/model_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/io/tensor_file.h"
+
+namespace heddle {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// A folder in the export's own, on the same disk, that goes when this does.
+class StagingFolder {
+ public:
+  StagingFolder(const std::string& folder, const char* name)
+      : path_(temporary_name(join_path(folder, name))) {
+    make_directories(path_);
+  }
+  ~StagingFolder() {
+    std::error_code ignored;  // what is left has a temporary's name
+    std::filesystem::remove_all(path_, ignored);
+  }
+  StagingFolder(const StagingFolder&) = delete;
+  StagingFolder& operator=(const StagingFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+bool is_model_file(const std::string& name) {
+  return name == kConfigName || name.ends_with(".safetensors") ||
+         name == std::string(kWeightsName) + ".index.json" ||
+         std::ranges::count(files_beside_weights(), name) > 0;
+}
+
+// Without what killed exports have left.
+Names names_in(const std::string& path) {
+  Names names;
+  if (!path_exists(path)) return names;
+  names = list_directory(path);
+  std::erase_if(names, [](const std::string& name) { return is_temporary_name(name); });
+  return names;
+}
+
+enum class ConfigComes { first, last };
+
+void move_files(const std::string& from, const std::string& to, Names names, ConfigComes comes) {
+  const bool is_first = comes == ConfigComes::first;
+  std::stable_partition(names.begin(), names.end(),
+                        [&](const std::string& name) { return (name == kConfigName) == is_first; });
+  for (const std::string& name : names) {
+    const std::string source = join_path(from, name), target = join_path(to, name);
+    if (std::rename(source.c_str(), target.c_str()) != 0) {
+      fail_errno(fmt::format("cannot move {} to it", source), target, errno);
+    }
+  }
+  sync_directory(is_first ? from : to);
+}
+
+// What stood there comes back, and nothing else stays.
+void put_back(const std::string& path, const std::string& aside, const Names& old) {
+  for (const std::string& name : names_in(path)) {
+    const bool is_new = std::find(old.begin(), old.end(), name) == old.end();
+    if (is_new || path_exists(join_path(aside, name))) remove_path(join_path(path, name));
+  }
+  move_files(aside, path, names_in(aside), ConfigComes::last);
+}
+
+void replace_files(const std::string& path, const std::string& made) {
+  const Names old = names_in(path);
+  const std::string aside = temporary_name(join_path(path, "replaced"));
+  make_directories(aside);
+  try {
+    move_files(path, aside, old, ConfigComes::first);
+    move_files(made, path, names_in(made), ConfigComes::last);
+  } catch (...) {
+    put_back(path, aside, old);
+    std::error_code ignored;  // only what is empty goes
+    std::filesystem::remove(aside, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
+void check_model_folder(const std::string& path, bool overwrite) {
+  const Names names = names_in(path);
+  if (names.empty()) return;
+  check(overwrite, ErrorKind::usage,
+        "{}: it is not empty; choose another folder, or replace the model there with `overwrite`",
+        path);
+  for (const std::string& name : names) {
+    check(is_model_file(name), ErrorKind::usage,
+          "{}: '{}' is no file of a model, so this folder is not replaced; choose another, or move "
+          "it elsewhere",
+          path, name);
+  }
+}
+
+void write_model_folder(const std::string& path,
+                        const std::function<void(const std::string&)>& writer) {
+  const bool was_there = path_exists(path);
+  make_directories(path);
+  try {
+    const StagingFolder made(path, "export");
+    writer(made.path());
+    replace_files(path, made.path());
+  } catch (...) {
+    std::error_code ignored;  // only what is empty goes
+    if (!was_there) std::filesystem::remove(path, ignored);
+    throw;
+  }
+  for (const std::string& name : list_directory(path)) {
+    if (is_temporary_name(name)) remove_path(join_path(path, name));
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,100 @@
+// Which weights are rounded to few bits, and the folder that they come into.
+#include "heddle/infer/quantize.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/loading/model_folder.h"
+#include "heddle/io/tensor_file.h"
+
+namespace heddle {
+namespace {
+
+// Whether each tensor of a checkpoint that the parameter holds is whole panels of it.
+bool fits_panels(const nn::Parameter& p) {
+  if (p.shape().rank() != 2 || p.elements() == 0) return false;
+  for (size_t i = 0; i < p.parts().size(); ++i) {
+    const nn::Part& part = p.parts()[i];
+    if (part.layout == nn::Layout::channels_first || !part.file_shape.empty()) return false;
+    if (i + 1 < p.parts().size() && part.rows % QuantizedRows::kPanel != 0) return false;
+  }
+  return true;
+}
+
+// The tied table is read with it: looking a token up unpacks its row.
+nn::Parameter* output_of(const Model& model) {
+  const auto& output = model.heads().output;
+  return output ? output->parameter() : nullptr;
+}
+
+// Of heddle's own translators the files come from the tokenizers; of all others they are copied.
+void save_quantized(LoadedModel& model, const std::string& out, const Json& quantization) {
+  SaveOptions options{.dtype = DType::bf16, .quantization = quantization};
+  if (model.model->config().is_own_format()) {
+    if (model.tokenizer) options.tokenizer = &*model.tokenizer;
+    if (model.target_tokenizer) options.target = &*model.target_tokenizer;
+    options.searched_as = model.path;
+  }
+  save_model(out, *model.model, model.parameters, options);
+  if (!model.model->config().is_own_format()) copy_files_beside_weights(model.path, out);
+}
+
+}  // namespace
+
+Json quantization_config(const QuantizedFormat& format) {
+  Json json = Json::object();
+  json["quant_method"] = kQuantizationMethod;
+  json["bits"] = int64_t{format.bits};
+  json["group_size"] = format.group_size;
+  json["output_bits"] = int64_t{format.output_bits};
+  return json;
+}
+
+QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
+                                 const QuantizedFormat& format, const std::string& source) {
+  check(!parameters.is_quantized(), ErrorKind::data,
+        "{}: its weights are quantized already; take the model that it was made of", source);
+  const nn::Parameter* const output = output_of(model);
+  QuantizedCounts counts;
+  for (const auto& p : parameters.all()) {
+    const bool is_output = p.get() == output;
+    const bool is_wanted = p->is_linear_matrix() || is_output;
+    if (!is_wanted || !fits_panels(*p)) {
+      counts.kept += p->elements();
+      if (is_wanted) counts.whole.push_back(p->name());
+      continue;
+    }
+    p->take(QuantizedTensor::rounded(p->value(), is_output ? format.output_bits : format.bits,
+                                     format.group_size));
+    (is_output ? counts.output : counts.layers) += p->elements();
+  }
+  check(counts.layers + counts.output > 0, ErrorKind::data,
+        "{}: a {} has no matrix of a linear layer that could be quantized", source,
+        model.config().type);
+  return counts;
+}
+
+QuantizedModel quantize_model(const std::string& path, const std::string& out,
+                              const QuantizeOptions& options) {
+  const std::string folder = find_model_dir(path);
+  std::error_code none_there;  // where `out` does not exist yet
+  check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
+        "{}: the model itself is there; choose another folder", out);
+  check_model_folder(out, options.overwrite);
+  LoadedModel model = load_model(folder, {.tokenizers = LoadOptions::Tokenizers::if_there});
+  if (options.before) options.before(model);
+  QuantizedModel result;
+  result.counts = quantize_weights(*model.model, model.parameters, options.format, folder);
+  if (options.behind) options.behind(model);
+  write_model_folder(out, [&](const std::string& made) {
+    save_quantized(model, made, quantization_config(options.format));
+  });
+  std::error_code ignored;
+  result.bytes =
+      static_cast<int64_t>(std::filesystem::file_size(join_path(out, kWeightsName), ignored));
+  return result;
+}
+
+}  // namespace heddle
