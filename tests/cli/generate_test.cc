@@ -289,7 +289,7 @@ TEST_F(GenerateCommand, speculation_changes_no_text_and_counts_its_guesses) {
                                              {"--samples", "2"},
                                              {"--repetition-penalty", "1.2"},
                                              {"--min-new-tokens", "60"},
-                                             {"--context", "12"},
+                                             {"--context", "12", "--truncate"},
                                              {"--no-slide"},
                                              {"--stop", "e"}}) {
     std::vector<std::string> guessing = flags;

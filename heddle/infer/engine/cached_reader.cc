@@ -89,10 +89,8 @@ class TranslationReader final : public SequenceReader {
     }
     const Segments of_sources = Segments::from_lengths(keys);
     const Segments asking = Segments::from_lengths(queries);
-    nn::TokenRows own{.ids = ids,
-                      .segments = &tokens,
-                      .position_ids = tokens_.position_ids(),
-                      .cache = &tokens_};
+    nn::TokenRows own{
+        .ids = ids, .segments = &tokens, .position_ids = tokens_.position_ids(), .cache = &tokens_};
     const Tensor h = model_.step(own, sources_, {&asking, &of_sources, rows}, run);
     own.answers = answers;
     return h.size(0) == std::reduce(answers.begin(), answers.end()) ? h : keep_answers(h, own);
