@@ -46,6 +46,7 @@ ROWS = (
     Row("train-tiny", peers=PYTORCH),
     Row("train-base", peers=PYTORCH),
     Row("train-lstm", peers=PYTORCH),
+    Row("train-steps", peers=PYTORCH),
     Row("train-chargpt", peers=PYTORCH),
     Row("train-babygpt", peers=PYTORCH),
     Row("train-gpt2", peers=PYTORCH),

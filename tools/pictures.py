@@ -89,6 +89,7 @@ def with_even_times(run):
         line["seconds"] = line["update"] * 0.05
         if "tokens_per_second" in line:
             line["tokens_per_second"] = 12000 + 600 * draw.random()
+            line.pop("share_of_peak", None)
     with open(path, "w", encoding="utf-8") as log:
         log.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     path = os.path.join(WORK, run, "state", "manifest.json")

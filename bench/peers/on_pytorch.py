@@ -163,8 +163,8 @@ def train_gpt(args):
         adam.step()
         adam.zero_grad()
 
-    return dict(step=update, units=batch * tokens, unit="tokens/s", batch=batch,
-                version=version(torch, True))
+    units, unit = (1, "updates/s") if args.case in sizes.COUNTS_UPDATES else (batch * tokens, "tokens/s")
+    return dict(step=update, units=units, unit=unit, batch=batch, version=version(torch, True))
 
 
 def generate(args):

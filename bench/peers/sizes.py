@@ -27,10 +27,13 @@ TRANSLATE_TOKENS = 20
 
 # GPT-2's field names; what is not named keeps GPT-2's own value (12 layers, 12 heads, width 768).
 TRAIN_GPT = {
+    "train-steps": (dict(n_layer=2, n_head=2, n_embd=64, n_positions=16, vocab_size=65), 8, 16),
     "train-chargpt": (dict(n_layer=4, n_head=4, n_embd=128, n_positions=64, vocab_size=65), 12, 64),
     "train-babygpt": (dict(n_layer=6, n_head=6, n_embd=384, n_positions=256, vocab_size=65), 16, 256),
     "train-gpt2": ({}, 1, 512),
 }
+
+COUNTS_UPDATES = {"train-steps"}  # a second, not tokens
 
 # GPT-2 of 124 million parameters: tokens of the prompt, tokens decoded; one: the prompt's time.
 GPT2 = dict(layers=12, heads=12, width=768, vocab=50257, positions=1024)

@@ -18,9 +18,12 @@ namespace {
 struct LanguageSize {
   const char* name;
   int64_t layers, heads, width, positions, vocab;
-  int64_t sequences, length;  // of a batch
+  int64_t sequences, length;    // of a batch
+  bool counts_updates = false;  // in a second, not tokens
 };
 
+// So small that what surrounds the products counts.
+constexpr LanguageSize kStepGpt = {"gpt2 d64 L2", 2, 2, 64, 16, 65, 8, 16, true};
 constexpr LanguageSize kCharGpt = {"gpt2 d128 L4", 4, 4, 128, 64, 65, 12, 64};
 constexpr LanguageSize kBabyGpt = {"gpt2 d384 L6", 6, 6, 384, 256, 65, 16, 256};
 constexpr LanguageSize kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
@@ -67,16 +70,17 @@ BenchWorkload make_training(const LanguageSize& s, const BenchOptions& o) {
   products.blocks(rows, s.width, 4 * s.width, s.layers);
   products.logits(rows, s.width, s.vocab);
   return {.step = update,
-          .units = static_cast<double>(rows),
+          .units = s.counts_updates ? 1 : static_cast<double>(rows),
           .batch = sequences,
           .parameters = t->parameters.elements(),
           .model = s.name,
-          .products = std::move(products)};
+          .products = std::move(products),
+          .least = s.counts_updates ? 100 : 3};
 }
 
 BenchCase training_case(const std::string& name, const LanguageSize& s) {
   return {.name = name,
-          .unit = "tokens/s",
+          .unit = s.counts_updates ? "updates/s" : "tokens/s",
           .about = fmt::format("an update of a language model, {}: {} x {} tokens", s.name,
                                s.sequences, s.length),
           .dtypes = {"f32", "bf16"},
@@ -128,7 +132,11 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
   g->options = {.search = {.max_new_tokens = new_tokens}, .precision = o.precision};
   Products products(o.precision, false);
   const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = new_tokens - 1;
-  products.blocks(batch * prompt, width, 4 * width, layers);
+  products.blocks(batch * prompt, width, 4 * width, layers - 1);
+  products.linear(batch * prompt, width, 3 * width);  // of the last block all keys and values
+  products.linear(batch, width, width);
+  products.linear(batch, width, 4 * width);
+  products.linear(batch, 4 * width, width);
   products.blocks(batch, width, 4 * width, layers * steps);
   products.logits(batch, width, kGpt2.vocab, new_tokens);
   const int64_t read = bytes_of_token(g->parameters, o);
@@ -176,7 +184,8 @@ BenchWorkload make_encoding(const BenchOptions& o) {
 }  // namespace
 
 std::vector<BenchCase> language_cases() {
-  return {training_case("train-chargpt", kCharGpt),
+  return {training_case("train-steps", kStepGpt),
+          training_case("train-chargpt", kCharGpt),
           training_case("train-babygpt", kBabyGpt),
           training_case("train-gpt2", kGpt2),
           {.name = "generate-gpt2",

@@ -242,16 +242,8 @@ double operations_of(const std::function<void()>& f) {
 
 double seconds_in_registers(double operations, const Precision& precision) {
   const DType factors = precision.int8 ? DType::i8 : precision.compute;
-  std::vector<double> done(static_cast<size_t>(num_threads()));
-  const auto multiply = [&] {
-    parallel_for(std::ssize(done), [&](int64_t i) { done[i] = cpu::multiply_registers(factors); });
-  };
-  double fastest = 0;
-  for (const Clock::time_point begin = Clock::now(); since(begin) < kRegisterSeconds;) {
-    const double seconds = time_repeatedly(multiply, 0, 0, 1).median;
-    fastest = std::max(fastest, std::accumulate(done.begin(), done.end(), 0.0) / seconds);
-  }
-  return fastest > 0 ? operations / fastest : 0;
+  const double peak = cpu::register_peak(factors, kRegisterSeconds);
+  return peak > 0 ? operations / peak : 0;
 }
 
 double seconds_of_reads(int64_t bytes, int64_t buffer_bytes) {

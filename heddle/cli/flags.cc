@@ -31,6 +31,7 @@ Precision apply_compute_flags(const ComputeFlags& flags) {
 std::string flag_of(std::string_view key) {
   if (key == "num_beams") return "--beam";
   if (key == "no_repeat_ngram_size") return "--no-repeat-ngram";
+  if (key == "prompt_lookup_num_tokens") return "--speculate";
   return flag_name(key);
 }
 

@@ -36,7 +36,7 @@ Precision apply_compute_flags(const ComputeFlags& flags);
 std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
                                      std::initializer_list<const char*> keys);
 
-/// The flag that sets a field: its key with dashes, but for two of searches.
+/// The flag that sets a field: its key with dashes, but for three of searches.
 std::string flag_of(std::string_view key);
 
 /// Adds --align-layers, --align-heads and --align-shift; they may be given only with `needed`, if

@@ -62,6 +62,9 @@ class LanguageModel : public TokenModel {
 
   /// Whether no token sees those after it.
   virtual bool is_causal() const { return true; }
+  /// Whether tokens that continue a cache may come several at a time, with the bits that they have
+  /// one by one.
+  virtual bool reads_ahead() const { return is_causal(); }
   /// Scalars that decoding keeps of a token in each layer: keys and values.
   virtual int64_t cache_width() const { return 2 * width(); }
 };

@@ -2,6 +2,7 @@
 // scores.
 #include "heddle/nn/attention.h"
 
+#include "heddle/ops/embedding.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle::nn {
@@ -84,7 +85,7 @@ SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const {
-  if (tokens.cache != nullptr) return continued(x, *tokens.cache, run);
+  if (tokens.cache != nullptr) return continued(x, tokens, run);
   const bool needs_positions = options_.rope != nullptr || options_.window > 0;
   const std::vector<int32_t> positions =
       needs_positions ? tokens.positions() : std::vector<int32_t>();
@@ -102,20 +103,31 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
   return project_heads(out_, options_.observed, {x, qkv.slice(1, d + e, e), heads}, run);
 }
 
-Tensor SelfAttention::continued(const Tensor& x, KvCache& cache, const Run& run) const {
-  const CachedKeys keys = cache.keys();
-  RowCache& kept = cache.layer(options_.layer);
+// All tokens leave keys and values; those that are asked for look at them.
+Tensor SelfAttention::continued(const Tensor& x, const TokenRows& tokens, const Run& run) const {
+  const CachedKeys keys = tokens.cache->keys();
+  RowCache& kept = tokens.cache->layer(options_.layer);
   const auto [qkv, d, e] = project(x, keys.position_ids, run);
   kept.put(qkv.slice(1, d, 2 * e), keys.new_rows);
   AttentionOptions options = options_of(options_, run);
   const LayerName layer(name_);
   options.key_rows = keys.key_rows;
-  if (options_.window > 0 && keys.keys->max_length() > options_.window) {
-    options.visibility = visibility(options_, *keys.queries, *keys.keys, keys.position_ids,
-                                    keys.keys->positions(), {});
+  Tensor q = qkv.slice(1, 0, d);
+  Segments queries = *keys.queries;
+  std::vector<int32_t> positions(keys.position_ids.begin(), keys.position_ids.end());
+  if (!tokens.answers.empty()) {
+    const std::vector<int32_t> rows = tokens.answering();
+    q = gather_rows(q, rows);
+    queries = Segments::from_lengths(tokens.answers);
+    positions.clear();
+    for (const int32_t row : rows) positions.push_back(keys.position_ids[row]);
   }
-  return out_(attention(qkv.slice(1, 0, d), kept.rows().slice(1, 0, e), kept.rows().slice(1, e, e),
-                        *keys.queries, *keys.keys, options),
+  if (options_.window > 0 && keys.keys->max_length() > options_.window) {
+    options.visibility =
+        visibility(options_, queries, *keys.keys, positions, keys.keys->positions(), {});
+  }
+  return out_(attention(q, kept.rows().slice(1, 0, e), kept.rows().slice(1, e, e), queries,
+                        *keys.keys, options),
               run);
 }
 

@@ -63,7 +63,7 @@ class SelfAttention {
     int64_t queries, keys;  ///< columns of q, and of each of k and v
   };
   Projected project(const Tensor& x, std::span<const int32_t> positions, const Run& run) const;
-  Tensor continued(const Tensor& x, KvCache& cache, const Run& run) const;
+  Tensor continued(const Tensor& x, const TokenRows& tokens, const Run& run) const;
 
   std::string name_;
   Linear qkv_, out_;

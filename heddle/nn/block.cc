@@ -1,6 +1,8 @@
 // The two placements of the norm in a residual stream, and layers that are computed again.
 #include "heddle/nn/block.h"
 
+#include "heddle/ops/embedding.h"
+
 namespace heddle::nn {
 
 Tensor Residual::enter(const LayerNorm& norm) {
@@ -26,6 +28,11 @@ void Residual::leave(const Tensor& sub, const DropoutSpec& spec, const DropoutSp
                      const LayerNorm& norm) {
   if (past.p <= 0) return leave(sub, spec, norm);
   leave(dropout(sub, spec), past, norm);
+}
+
+void Residual::keep_rows(std::span<const int32_t> rows) {
+  check(!pending_.defined(), ErrorKind::internal, "rows of a sum that is put off");
+  x_ = gather_rows(x_, rows);
 }
 
 Tensor Residual::value() {
@@ -78,9 +85,13 @@ void observe(const Run& run, const std::string& name, Residual& x) {
 
 Tensor run_blocks(const std::string& prefix, Residual x, const std::vector<Block>& blocks,
                   const LayerNorm* last, const TokenRows& tokens, const Run& run) {
-  return run_stack(
-      prefix, std::move(x), blocks.size(), last, run,
-      [&blocks, tokens, run](size_t i, Residual& y, auto) { blocks[i](y, tokens, run); });
+  return run_stack(prefix, std::move(x), blocks.size(), last, run,
+                   [&blocks, tokens, run](size_t i, Residual& y, auto) {
+                     TokenRows of_block =
+                         tokens;  // the keys of the next block are those of all tokens
+                     if (i + 1 < blocks.size()) of_block.answers = {};
+                     blocks[i](y, of_block, run);
+                   });
 }
 
 }  // namespace heddle::nn

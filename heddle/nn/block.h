@@ -22,6 +22,8 @@ class Residual {
   /// The same where some samples go past the sublayer; past: see Run::drop_path().
   void leave(const Tensor& sub, const DropoutSpec& spec, const DropoutSpec& past,
              const LayerNorm& norm);
+  /// Goes on with these rows alone, behind enter().
+  void keep_rows(std::span<const int32_t> rows);
   /// The stream with nothing put off: [rows, width].
   Tensor value();
   /// A layer whose inside is not kept, see heddle::recompute(). `outside`: what else it reads that
@@ -62,7 +64,9 @@ struct Block {
     const auto leave = [&](const Tensor& sub, const std::string& site, const LayerNorm& norm) {
       x.leave(sub, run.dropout(dropout, site, rows), run.drop_path(drop_path, site, rows), norm);
     };
-    leave(attention(x.enter(attention_norm), tokens, run), attention_site, attention_norm);
+    const Tensor attended = attention(x.enter(attention_norm), tokens, run);
+    if (!tokens.answers.empty()) x.keep_rows(tokens.answering());
+    leave(attended, attention_site, attention_norm);
     if (cross) leave(ask(x.enter(*cross_norm)), cross_site, *cross_norm);
     const auto of_mlp = [&](const auto& layer) { return layer(x.enter(mlp_norm), rows, run); };
     leave(std::visit(of_mlp, mlp), mlp_site, mlp_norm);
@@ -103,7 +107,7 @@ Tensor run_stack(const std::string& prefix, Residual x, size_t n, const LayerNor
 }
 
 /// run_stack() of blocks without cross-attention, which outlive the pass and its backward
-/// pass.
+/// pass. Behind the attention of the last block only tokens.answers go on.
 Tensor run_blocks(const std::string& prefix, Residual x, const std::vector<Block>& blocks,
                   const LayerNorm* last, const TokenRows& tokens, const Run& run);
 

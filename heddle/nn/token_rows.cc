@@ -4,12 +4,26 @@
 #include <algorithm>
 
 #include "heddle/kernels/kernels.h"
+#include "heddle/ops/embedding.h"
 
 namespace heddle::nn {
 
 std::vector<int32_t> TokenRows::positions() const {
   if (position_ids.empty()) return segments->positions();
   return {position_ids.begin(), position_ids.end()};
+}
+
+std::vector<int32_t> TokenRows::answering() const {
+  std::vector<int32_t> found;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const int64_t end = segments->end(static_cast<int64_t>(i));
+    for (int64_t r = end - answers[i]; r < end; ++r) found.push_back(static_cast<int32_t>(r));
+  }
+  return found;
+}
+
+Tensor keep_answers(const Tensor& h, const TokenRows& tokens) {
+  return tokens.answers.empty() ? h : gather_rows(h, tokens.answering());
 }
 
 void check_ids(std::span<const int32_t> ids, int64_t vocab, const std::string& what,
@@ -75,14 +89,24 @@ void KvCache::select(std::span<const int64_t> numbers) {
   for (const int64_t i : numbers) {
     for (const int32_t row : selected.emplace_back(rows_of_[i])) ++holders_[row];
   }
+  for (const auto& rows : rows_of_) release(rows);
+  rows_of_ = std::move(selected);
+}
+
+void KvCache::drop_last(std::span<const int64_t> counts) {
+  for (size_t i = 0; i < counts.size(); ++i) {
+    std::vector<int32_t>& rows = rows_of_[i];
+    release(std::span(rows).last(static_cast<size_t>(counts[i])));
+    rows.resize(rows.size() - static_cast<size_t>(counts[i]));
+  }
+}
+
+void KvCache::release(std::span<const int32_t> rows) {
   std::vector<int32_t> free;
-  for (const auto& rows : rows_of_) {
-    for (const int32_t row : rows) {
-      if (--holders_[row] == 0) free.push_back(row);
-    }
+  for (const int32_t row : rows) {
+    if (--holders_[row] == 0) free.push_back(row);
   }
   pool_.give_back(free);
-  rows_of_ = std::move(selected);
 }
 
 }  // namespace heddle::nn

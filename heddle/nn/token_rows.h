@@ -33,6 +33,9 @@ struct TokenRows {
   /// Decoding: these tokens continue the sequences of a cache, which was extended by `segments` and
   /// gives `position_ids`. Null: whole sequences.
   KvCache* cache = nullptr;
+  /// [sequences] With a cache: so many last tokens of each sequence are asked for, and a model
+  /// gives the states of these alone, one sequence behind another; empty: all are.
+  std::span<const int64_t> answers = {};
   /// What is remembered of each sequence's tokens before these, if the model has a memory: read,
   /// and then replaced by what the next pass is to see. Without layers: a sequence begins. Null: it
   /// begins, and nothing is remembered.
@@ -48,7 +51,12 @@ struct TokenRows {
 
   /// [rows] `position_ids`, or counted.
   std::vector<int32_t> positions() const;
+  /// The rows of the `answers`.
+  std::vector<int32_t> answering() const;
 };
+
+/// The states that are asked for. h: [rows, width] of all tokens
+Tensor keep_answers(const Tensor& h, const TokenRows& tokens);
 
 /// Errors: `kind`, opening with `what`, if an id is not in a vocabulary of so many tokens.
 void check_ids(std::span<const int32_t> ids, int64_t vocab, const std::string& what,
@@ -116,10 +124,14 @@ class KvCache {
   /// Sequence i becomes what sequence numbers[i] was; a number may come several times (a beam that
   /// forks: its tokens are shared, not copied) or not at all (that sequence is forgotten).
   void select(std::span<const int64_t> numbers);
+  /// Forgets the last counts[i] tokens of sequence i, which has as many.
+  void drop_last(std::span<const int64_t> counts);
   /// Adds n sequences without tokens, the last ones.
   void add(int64_t n) { rows_of_.resize(rows_of_.size() + static_cast<size_t>(n)); }
 
  private:
+  void release(std::span<const int32_t> rows);  // each held by one sequence fewer
+
   std::vector<std::vector<int32_t>> rows_of_;  // of each sequence: rows of its tokens, oldest first
   std::vector<int32_t> holders_;               // of each row: sequences that have it
   std::vector<RowCache> layers_;

@@ -18,6 +18,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/state.h"
 #include "heddle/train/tasks/task.h"
+#include "heddle/train/update_cost.h"
 
 namespace heddle::train {
 namespace {
@@ -187,7 +188,9 @@ class Trainer {
     run_.dropout.update = static_cast<uint64_t>(p_.update + 1);
     const Parts parts = task_->parts(p_.epoch, p_.batch, config_.accumulate);
     LossSums sums;
+    cost_.begin();
     for (const auto& samples : parts) sums += task_->accumulate(p_.epoch, samples, run_);
+    cost_.end(parameters_, optimizer_, sums.tokens);
     // A batch may have no token to predict: all of its tokens are special.
     const auto tokens = static_cast<double>(std::max<int64_t>(1, sums.predicted));
     const double norm = optimizer_.gradient_norm() / tokens;
@@ -250,12 +253,11 @@ class Trainer {
   }
 
   // Short enough to leave room for a bar in 80 columns.
-  std::string status() const {
+  std::string status() {
     const LogWindow& w = p_.window;
     const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
-    return fmt::format("epoch {}  loss {:.3f}  {} {}/s", p_.epoch + 1, w.loss / tokens,
-                       format_count(static_cast<int64_t>(per_second())),
-                       std::string_view(counted()) == "tokens" ? "tok" : "img");
+    return fmt::format("epoch {}  loss {:.3f}  {}", p_.epoch + 1, w.loss / tokens,
+                       cost_.speed(per_second(), counted(), run_.compute));
   }
 
   const char* counted() const { return config_.task_config->facts().counted; }
@@ -274,6 +276,7 @@ class Trainer {
                       {"gradient_norm", w.gradient_norm / static_cast<double>(w.updates)},
                       {"learning_rate", learning_rate(config_.schedule_options(), p_.update)},
                       {fmt::format("{}_per_second", counted()), std::round(per_second())},
+                      {"share_of_peak", cost_.share_of_peak(per_second(), run_.compute)},
                       {"seconds", std::round(seconds() * 10) / 10}}));
     p_.window = LogWindow();
   }
@@ -394,6 +397,7 @@ class Trainer {
   Optimizer optimizer_;
   std::vector<Json> samples_;  // of the weights that are logged next
   nn::Run run_;
+  UpdateCost cost_;
   Progression p_;
   std::optional<RunLog> log_;
   Clock::time_point begin_ = Clock::now();

@@ -18,6 +18,14 @@ TEST(LanguageCases, train_chargpt_counts_every_product_of_its_batch) {
   EXPECT_EQ(w.products.flops(), 6 * 12 * 64 * (kBlocks + kOutput));
 }
 
+TEST(LanguageCases, train_steps_counts_updates) {
+  const BenchWorkload w = find_case("train-steps").make({.batch = 64});
+  EXPECT_EQ(find_case("train-steps").unit, "updates/s");
+  EXPECT_EQ(w.units, 1);
+  EXPECT_EQ(w.products.flops(), 6 * 64 * 16 * (2.0 * 12 * 64 * 64 + 64 * 65));
+  w.step();
+}
+
 TEST(LanguageCases, batch_is_that_of_the_options) {
   const BenchWorkload w = find_case("train-chargpt").make({.batch = 3});
   EXPECT_EQ(w.units, 3 * 64);

@@ -282,6 +282,31 @@ TEST_F(GenerateCommand, temperature_of_nought_is_greedy) {
             generate({"--prompt", "the", "--repetition-penalty", "1.5"}).out);
 }
 
+TEST_F(GenerateCommand, speculation_changes_no_text_and_counts_its_guesses) {
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--seed", "3"},
+                                             {"--samples", "2"},
+                                             {"--repetition-penalty", "1.2"},
+                                             {"--min-new-tokens", "60"},
+                                             {"--context", "12", "--truncate"},
+                                             {"--no-slide"},
+                                             {"--stop", "e"}}) {
+    std::vector<std::string> guessing = flags;
+    guessing.insert(guessing.end(), {"--speculate", "6"});
+    const std::string prompts = lines_of(kPrompts);
+    const CliResult plain = generate(flags, prompts), guessed = generate(guessing, prompts);
+    EXPECT_EQ(guessed.out, plain.out);
+    EXPECT_EQ(plain.err.find("guessed"), std::string::npos);
+    EXPECT_NE(guessed.err.find("generate: "), std::string::npos);
+    EXPECT_NE(guessed.err.find(" came ("), std::string::npos) << guessed.err;
+  }
+  const Json counted = objects({"--prompt", "the the the", "--speculate", "6"})[0];
+  EXPECT_GT(counted.get_int("drafted_tokens"), 0);
+  EXPECT_LE(counted.get_int("accepted_tokens"), counted.get_int("drafted_tokens"));
+  EXPECT_EQ(objects({"--prompt", "the"})[0].find("drafted_tokens"), nullptr);
+}
+
 TEST_F(GenerateCommand, bare_stack_with_a_tied_output_generates_too) {
   const TempDir folder;
   const std::string bare = (folder / "bare").string();
@@ -317,6 +342,10 @@ TEST_F(GenerateCommand, bad_flags_and_input_are_refused_with_their_names) {
   refused(2, "--min-new-tokens is 9",
           {"--min-new-tokens", "9", "--max-new-tokens", "3", "--prompt", "x"});
   refused(2, "--no-repeat-ngram is -1", {"--no-repeat-ngram", "-1", "--prompt", "x"});
+  refused(2, "--speculate is -1", {"--speculate", "-1", "--prompt", "x"});
+  refused(2, "--speculate is 1025", {"--speculate", "1025", "--prompt", "x"});
+  refused(2, "--speculate is 4 but --beam 2", {"--speculate", "4", "--beam", "2", "--prompt", "x"});
+  refused(2, "--speculate", {"--speculate", "x", "--prompt", "x"});
   refused(2, "--top is -1", {"--top", "-1", "--prompt", "x"});
   refused(2, "--stop: not UTF-8", {"--stop", "\xc3", "--prompt", "x"});
   refused(3, "line 1: not UTF-8", {}, "\xff\n");

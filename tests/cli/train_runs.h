@@ -76,6 +76,7 @@ inline std::vector<std::string> log_without_times(const std::filesystem::path& r
     line.erase("seconds");
     line.erase("tokens_per_second");
     line.erase("images_per_second");
+    line.erase("share_of_peak");
     lines.push_back(line.dump());
     begin = end + 1;
   }

@@ -123,12 +123,11 @@ TEST(Captions, requests_with_memories_join_those_that_run) {
     Engine engine(*small.model, {});
     std::vector<Ids> found(images.memories.size());
     for (size_t i = 0; i < found.size(); ++i) {
-      engine.submit(
-          {.tokens = {2},
-           .memory = images.memories[i],
-           .search = {.beam = 2, .eos = {3}},
-           .longest_output = 8,
-           .on_done = [&found, i](std::span<const Hypothesis> h) { found[i] = h[0].ids; }});
+      engine.submit({.tokens = {2},
+                     .memory = images.memories[i],
+                     .search = {.beam = 2, .eos = {3}},
+                     .longest_output = 8,
+                     .on_done = [&found, i](const Outcome& o) { found[i] = o.hypotheses[0].ids; }});
       for (int64_t s = 0; s < steps_between; ++s) engine.step();
     }
     while (engine.step()) {

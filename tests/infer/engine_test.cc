@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -153,7 +154,8 @@ using Results = std::map<size_t, std::vector<Hypothesis>>;  // by number of the 
 
 Request heard(const Request& request, size_t number, Results& results) {
   Request r = request;
-  r.on_done = [&results, number](std::span<const Hypothesis> found) {
+  r.on_done = [&results, number](const Outcome& outcome) {
+    const auto& found = outcome.hypotheses;
     EXPECT_TRUE(results.emplace(number, std::vector(found.begin(), found.end())).second);
   };
   return r;
@@ -188,6 +190,7 @@ struct Crowd {
   Results results;
   std::set<size_t> cancelled;
   int64_t most_running = 0, most_waiting = 0, most_rows = 0;
+  int64_t drafted = 0, accepted = 0;
 };
 
 // Requests arrive at random steps, 2 a step on average; some are cancelled.
@@ -200,7 +203,12 @@ Crowd run_crowd(const heddle::Model& model, const std::vector<Request>& requests
   size_t next = 0;
   while (next < requests.size() || engine.waiting() + engine.running() > 0) {
     for (auto n = random() % 5; n > 0 && next < requests.size(); --n, ++next) {
-      const int64_t id = engine.submit(heard(requests[next], next, crowd.results));
+      Request request = heard(requests[next], next, crowd.results);
+      request.on_done = [&crowd, on_done = request.on_done](const Outcome& o) {
+        crowd.drafted += o.drafted, crowd.accepted += o.accepted;
+        on_done(o);
+      };
+      const int64_t id = engine.submit(std::move(request));
       EXPECT_EQ(id, static_cast<int64_t>(next));
     }
     crowd.most_waiting = std::max(crowd.most_waiting, engine.waiting());
@@ -259,6 +267,45 @@ TEST_P(EngineOf, cancelled_requests_leave_no_row_and_change_nothing) {
   }
 }
 
+// Requests of texts that repeat themselves, none of them of a beam.
+std::vector<Request> repeating_requests(const Case& c, uint32_t seed) {
+  Random random(seed);
+  std::vector<Request> requests = random_requests(c, seed);
+  for (Request& r : requests) {
+    if (r.search.beam.value_or(1) > 1) r.search.beam = r.search.n_best = 1;
+    if (c.translates || random() % 3 == 0) continue;
+    const Ids once = r.tokens;
+    const size_t most = r.slides && r.context > 0 ? static_cast<size_t>(r.context) : 9;
+    while (r.tokens.size() + once.size() <= most) {
+      r.tokens.insert(r.tokens.end(), once.begin(), once.end());
+    }
+  }
+  return requests;
+}
+
+TEST_P(EngineOf, guessed_tokens_change_no_bit) {
+  const Subject subject(GetParam());
+  std::vector<Request> requests = repeating_requests(GetParam(), 3);
+  const Results alone = each_alone(subject.model(), requests);
+  Random random(5);
+  for (Request& r : requests) r.search.drafted = one_of(random, {0, 1, 2, 3, 8, 100});
+  if (subject.model().as<LanguageModel>() == nullptr && !GetParam().translates) {
+    Engine engine(subject.model(), {});
+    Request r{.tokens = {4}, .search = {.drafted = 1}};
+    expect_error(ErrorKind::usage, {"prompt_lookup_num_tokens is 1"}, [&] { engine.submit(r); });
+    return;
+  }
+  for (const int64_t limit : {150, 1'000'000}) {
+    const Crowd crowd = run_crowd(subject.model(), requests, limit, false);
+    EXPECT_EQ(crowd.results.size(), requests.size());
+    expect_same(crowd.results, alone);
+    EXPECT_GT(crowd.accepted, std::ssize(requests) / 20);  // the test sees both
+    EXPECT_GT(crowd.drafted, crowd.accepted + std::ssize(requests) / 20);
+  }
+  const Crowd crowd = run_crowd(subject.model(), requests, 150, true);
+  expect_same(crowd.results, alone);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, EngineOf, ::testing::ValuesIn(kCases),
                          [](const auto& p) { return std::string(p.param.name); });
 
@@ -313,6 +360,35 @@ TEST_F(GptEngine, requests_that_make_no_sense_are_refused) {
   Engine other(translator.model(), {});
   expect_error(ErrorKind::data, {"there is no source"}, [&] { other.submit(tokens(3)); });
   EXPECT_FALSE(engine.step());
+}
+
+TEST_F(GptEngine, guesses_of_a_beam_are_refused) {
+  Request r = tokens(4);
+  r.search.beam = 2, r.search.drafted = 3;
+  expect_error(ErrorKind::usage, {"prompt_lookup_num_tokens is 3 but num_beams 2"},
+               [&] { engine.submit(r); });
+  r.search.beam = 1, r.search.drafted = -1;
+  expect_error(ErrorKind::usage, {"prompt_lookup_num_tokens is -1"}, [&] { engine.submit(r); });
+  r.search.drafted = kMostDrafted + 1;
+  expect_error(ErrorKind::usage, {"prompt_lookup_num_tokens is 1025"}, [&] { engine.submit(r); });
+}
+
+TEST_F(GptEngine, guesses_that_come_true_save_passes_and_rows_stay_within_those_needed) {
+  Results results;
+  Request r = heard(tokens(20), 0, results);
+  r.search.suppressed.resize(kVocab);  // 5 alone may come: a text that repeats itself
+  std::iota(r.search.suppressed.begin(), r.search.suppressed.end(), 0);
+  r.search.suppressed.erase(r.search.suppressed.begin() + 5);
+  r.search.drafted = 6;
+  engine.limit_rows(engine.rows_needed(r));
+  Outcome outcome;
+  r.on_done = [&](const Outcome& o) { outcome = o; };
+  engine.submit(r);
+  int64_t steps = 0;
+  for (bool more = true; more; ++steps) more = engine.step();
+  EXPECT_EQ(outcome.accepted, outcome.drafted);
+  EXPECT_EQ(steps, 20 - outcome.accepted);
+  EXPECT_LT(steps, 8);
 }
 
 TEST_F(GptEngine, callbacks_may_cancel_and_submit) {

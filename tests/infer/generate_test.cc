@@ -151,6 +151,74 @@ TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
   }
 }
 
+// Reads the ids 4 at a time, behind each some that are dropped again, and asks for the last `asked`
+// of them.
+void expect_answers_of_a_whole_pass(const LanguageModel& model, Precision precision,
+                                    int64_t asked) {
+  const Ids ids = {7, 8, 9, 10, 11, 12, 13, 14, 2, 2, 5, 41}, others = {3, 3, 50};
+  const Tensor whole = whole_pass(model, ids, precision);
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision);
+  nn::KvCache cache(2, model.layers());  // of two sequences, the other one shorter
+  for (int64_t at = 0; at < 12; at += 4) {
+    Ids read(ids.begin() + at, ids.begin() + at + 4);
+    const auto pass = [&](const std::vector<int64_t>& lengths, std::vector<int64_t> answers) {
+      const Segments tokens = Segments::from_lengths(lengths);
+      cache.extend(tokens);
+      return model.hidden({.ids = read,
+                           .segments = &tokens,
+                           .position_ids = cache.position_ids(),
+                           .cache = &cache,
+                           .answers = answers},
+                          run);
+    };
+    read.insert(read.end(), ids.begin() + at, ids.begin() + at + 2);
+    const Tensor h = pass({4, 2}, {asked, 1});
+    ASSERT_EQ(h.size(0), asked + 1);
+    EXPECT_EQ(h.slice(0, 0, asked).to_contiguous().to_floats(),
+              whole.slice(0, at + 4 - asked, asked).to_contiguous().to_floats());
+    read = others;
+    read.push_back(9);
+    pass({3, 1}, {1, 1});
+    cache.drop_last(std::vector<int64_t>{3, 1});
+  }
+  EXPECT_EQ(cache.rows(), 12 + 6);
+}
+
+TEST_P(GenerateIn, answers_alone_have_the_bits_of_a_whole_pass_and_what_is_dropped_leaves_none) {
+  for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallQwen3, kSmallMixtral,
+                             kSmallTransformerXl, kPreNormTransformerXl, kSmallRnn}) {
+    SCOPED_TRACE(config);
+    nn::Parameters parameters(5);
+    const auto model = make_model(nn::Scope(parameters), Json::parse(config));
+    for (const int64_t asked : {1, 2, 4}) {
+      expect_answers_of_a_whole_pass(*model->as<LanguageModel>(), GetParam(), asked);
+    }
+  }
+}
+
+TEST_P(GenerateIn, guesses_change_no_bit_and_save_passes) {
+  for (const char* config : {kSmallGpt2, kSmallLlama}) {
+    nn::Parameters parameters(5);
+    const auto made = make_model(nn::Scope(parameters), Json::parse(config));
+    const LanguageModel& model = *made->as<LanguageModel>();
+    int64_t accepted = 0;
+    for (const bool samples : {false, true}) {
+      GenerateOptions o{
+          .search = {.max_new_tokens = 70}, .context = 20, .scores = true, .precision = GetParam()};
+      o.search.samples = samples;
+      if (samples) o.search.temperature = 0.3, o.search.n_best = 2;
+      const auto plain = generate_ids(model, kPrompts, o);
+      o.search.drafted = 5;
+      const auto guessed = generate_ids(model, kPrompts, o);
+      expect_same(guessed, plain);
+      for (const auto& found : guessed) accepted += found[0].accepted;
+    }
+    EXPECT_GT(accepted, 0);
+  }
+}
+
 TEST_P(GenerateIn, equals_a_whole_pass_for_each_token) {
   const SmallGpt2 m;
   for (const Ids& prompt : kPrompts) {

@@ -206,6 +206,16 @@ class Output {
     first_ += static_cast<int64_t>(prompts.size());
   }
 
+  void report() const {
+    report_slides();
+    if (options_.search.drafted.value_or(0) == 0) return;
+    fmt::print(stderr, "generate: {} of {} came ({:.0f} %)\n", format_count(accepted_),
+               counted(drafted_, "guessed token"),
+               100.0 * static_cast<double>(accepted_) /
+                   static_cast<double>(std::max<int64_t>(1, drafted_)));
+  }
+
+ private:
   void report_slides() const {
     if (slides_ == 0) return;
     fmt::print(stderr,
@@ -214,7 +224,6 @@ class Output {
                format_count(slides_), slides_ == 1 ? "" : "s", context_, context_ / 2, context_);
   }
 
- private:
   // The prompts from begin_ to `end`.
   void go_on(size_t end) {
     waiting_.clear();
@@ -291,6 +300,7 @@ class Output {
       }
     }
     slides_ += has_slid;
+    if (!found.empty()) drafted_ += found[0].drafted, accepted_ += found[0].accepted;
     flush_results();
     waiting_.erase(i);
   }
@@ -313,6 +323,10 @@ class Output {
     if (options_.search.beam > 1) json["score"] = c.score;
     json["finish_reason"] = finish_reason(c);
     json["prompt_tokens"] = prompt.ids.size();
+    if (options_.search.drafted.value_or(0) > 0) {
+      json["drafted_tokens"] = c.drafted;
+      json["accepted_tokens"] = c.accepted;
+    }
     return json;
   }
 
@@ -322,7 +336,7 @@ class Output {
   const std::vector<Prompt>* prompts_ = nullptr;
   std::map<std::pair<int64_t, int64_t>, TextStream> streams_;
   std::map<int64_t, std::vector<Continuation>> waiting_;
-  int64_t context_, shown_ = 0, first_ = 0, slides_ = 0;
+  int64_t context_, shown_ = 0, first_ = 0, slides_ = 0, drafted_ = 0, accepted_ = 0;
   size_t begin_ = 0;  // of the prompts that go on now
   bool is_live_ = false, is_first_ = true;
 };
@@ -419,7 +433,7 @@ void run(const Flags& flags) {
     }
     done += static_cast<int64_t>(some.size());
   }
-  output.report_slides();
+  output.report();
   prompts.report();
 }
 
@@ -445,7 +459,9 @@ void add_output_flags(Subcommand& c, Flags& f) {
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
   add_search_flags(c, f.search, {"num_beams"});
   c.add_setting("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam");
-  add_search_flags(c, f.search, {"length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
+  add_search_flags(
+      c, f.search,
+      {"length_penalty", "no_repeat_ngram_size", "repetition_penalty", "prompt_lookup_num_tokens"});
 }
 
 void add_sampling_flags(Subcommand& c, Flags& f) {

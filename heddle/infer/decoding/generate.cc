@@ -91,9 +91,10 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
     const auto number = static_cast<int64_t>(i);
     Request r = request_of(options, prompts[i], number, context_of(model, options));
     const bool has_room = r.longest_output == wanted_tokens(options.search, std::ssize(prompts[i]));
-    r.on_done = [&, number, has_room](std::span<const Hypothesis> ended) {
-      for (const Hypothesis& h : ended) {
-        results[number].push_back({h, h.ended == EndedBy::length && !has_room});
+    r.on_done = [&, number, has_room](const Outcome& outcome) {
+      for (const Hypothesis& h : outcome.hypotheses) {
+        results[number].push_back(
+            {h, h.ended == EndedBy::length && !has_room, outcome.drafted, outcome.accepted});
       }
       if (options.on_done) options.on_done(number, results[number]);
     };

@@ -18,7 +18,8 @@ namespace heddle {
 /// What follows a prompt: new tokens without the end, log p of each (0 if no scores were asked
 /// for), their sum, and the score, which is that over the length penalty.
 struct Continuation : Hypothesis {
-  bool has_no_room = false;  ///< ended by a length that is the context's
+  bool has_no_room = false;           ///< ended by a length that is the context's
+  int64_t drafted = 0, accepted = 0;  ///< of all continuations of the prompt, see Outcome
 };
 
 /// A token that was just chosen.

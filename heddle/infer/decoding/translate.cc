@@ -116,8 +116,8 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
     if (live_rows <= budget / 2) {
       for (const int64_t i : queue.take(budget - live_rows, live_rows == 0)) {
         Request r = request_of(model.facts(), options, search, queue.sources(), i);
-        r.on_done = [&, i](std::span<const Hypothesis> ended) {
-          results[i] = as_translation(ended);
+        r.on_done = [&, i](const Outcome& outcome) {
+          results[i] = as_translation(outcome.hypotheses);
           live_rows -= queue.rows_of(i);
         };
         live_rows += queue.rows_of(i);

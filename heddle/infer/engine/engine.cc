@@ -1,137 +1,25 @@
-// Reading over caches of keys; and one pass over the tokens of requests that came and the last
-// tokens of those that go on, again and again.
+// One pass over the tokens of requests that came and the last tokens of those that go on, with what
+// is drafted behind them, again and again.
 #include "heddle/infer/engine/engine.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
+#include "heddle/infer/engine/cached_reader.h"
 #include "heddle/infer/engine/ordered_reader.h"
+#include "heddle/infer/search/prompt_lookup.h"
 #include "heddle/ops/embedding.h"
-#include "heddle/ops/shape.h"
 
 namespace heddle {
 namespace {
 
 using Ids = std::vector<int32_t>;
 
-// h: [rows of tokens, width]    returns: [sequences, width]
-Tensor last_of_each(const Tensor& h, const Segments& tokens) {
-  if (tokens.rows() == tokens.count()) return h;
-  Ids last;
-  for (int64_t i = 0; i < tokens.count(); ++i) {
-    last.push_back(static_cast<int32_t>(tokens.end(i)) - 1);
-  }
-  return gather_rows(h, last);
-}
-
-class CachedReader final : public SequenceReader {
- public:
-  explicit CachedReader(const LanguageModel& model) : model_(model), cache_(0, model.layers()) {}
-
-  void add(Sources sources, const nn::Run&) override { cache_.add(std::ssize(sources)); }
-  void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
-  void limit_rows(int64_t rows) override { cache_.limit(rows); }
-  int64_t rows() const override { return cache_.rows(); }
-
-  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
-    cache_.extend(tokens);
-    const Tensor h = model_.hidden(
-        {.ids = ids, .segments = &tokens, .position_ids = cache_.position_ids(), .cache = &cache_},
-        run);
-    return last_of_each(h, tokens);
-  }
-
- private:
-  const LanguageModel& model_;
-  nn::KvCache cache_;
-};
-
-// A sequence is a translation that begins; those that fork have the same source.
-class TranslationReader final : public SequenceReader {
- public:
-  explicit TranslationReader(const EncoderDecoder& model)
-      : model_(model),
-        tokens_(0, model.facts().decoder_layers),
-        sources_(model.facts().decoder_layers) {}
-
-  void add(Sources sources, const nn::Run& run) override {
-    const ProfilePhase phase("encode");
-    Ids ids, rows;
-    std::vector<int64_t> lengths;
-    std::vector<Tensor> memories;
-    for (const Source& source : sources) {
-      ids.insert(ids.end(), source.ids.begin(), source.ids.end());
-      if (source.memory.defined()) memories.push_back(source.memory);
-      lengths.push_back(source.memory.defined() ? source.memory.size(0) : std::ssize(source.ids));
-      auto taken = std::make_shared<Ids>();
-      source_pool_.take(lengths.back(), *taken);
-      rows.insert(rows.end(), taken->begin(), taken->end());
-      source_rows_.push_back(std::move(taken));
-    }
-    const Segments segments = Segments::from_lengths(lengths);
-    const Tensor memory = memories.empty()
-                              ? model_.encode(nn::TokenRows{.ids = ids, .segments = &segments}, run)
-                              : concat(memories, 0);
-    model_.add_sources(sources_, memory, segments, rows, run);
-    tokens_.add(std::ssize(sources));
-  }
-
-  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
-    tokens_.extend(tokens);
-    Ids rows;
-    std::vector<int64_t> queries, keys;  // of each source
-    for (size_t i = 0; i < source_rows_.size(); ++i) {
-      const Ids& source = *source_rows_[i];
-      if (i == 0 || source_rows_[i] != source_rows_[i - 1]) {
-        rows.insert(rows.end(), source.begin(), source.end());
-        keys.push_back(std::ssize(source));
-        queries.push_back(0);
-      }
-      queries.back() += tokens.length(static_cast<int64_t>(i));
-    }
-    const Segments of_sources = Segments::from_lengths(keys);
-    const Segments asking = Segments::from_lengths(queries);
-    const Tensor h = model_.step({.ids = ids,
-                                  .segments = &tokens,
-                                  .position_ids = tokens_.position_ids(),
-                                  .cache = &tokens_},
-                                 sources_, {&asking, &of_sources, rows}, run);
-    return last_of_each(h, tokens);
-  }
-
-  void select(std::span<const int64_t> sequences) override {
-    tokens_.select(sequences);
-    std::vector<std::shared_ptr<Ids>> selected;
-    for (const int64_t s : sequences) selected.push_back(source_rows_[static_cast<size_t>(s)]);
-    source_rows_.swap(selected);
-    for (std::shared_ptr<Ids>& rows : selected) {  // the last holder gives them back
-      if (rows.use_count() == 1) source_pool_.give_back(*rows);
-      rows.reset();
-    }
-  }
-
-  void limit_rows(int64_t rows) override {
-    tokens_.limit(rows);
-    for (nn::RowCache& layer : sources_) layer.limit(rows);
-  }
-  int64_t rows() const override { return tokens_.rows() + source_pool_.held(); }
-
- private:
-  const EncoderDecoder& model_;
-  nn::KvCache tokens_;
-  std::vector<nn::RowCache> sources_;  // of each layer
-  nn::RowPool source_pool_;
-  std::vector<std::shared_ptr<Ids>> source_rows_;  // of each sequence; of one source the same
-};
-
 std::unique_ptr<SequenceReader> make_reader(const Model& model) {
-  if (const auto* translator = model.as<EncoderDecoder>()) {
-    return std::make_unique<TranslationReader>(*translator);
-  }
-  if (const auto* language = model.as<LanguageModel>()) {
-    return std::make_unique<CachedReader>(*language);
-  }
+  if (const auto* translator = model.as<EncoderDecoder>()) return make_cached_reader(*translator);
+  if (const auto* language = model.as<LanguageModel>()) return make_cached_reader(*language);
   return make_ordered_reader(model.need<TokenModel>("engine"));
 }
 
@@ -157,10 +45,9 @@ struct Engine::Running {
   }
 
   // Of what was given and each hypothesis that goes on.
-  int64_t length() const {
-    const size_t new_ones = search.live().empty() ? 0 : search.live()[0].ids.size();
-    return static_cast<int64_t>(request.tokens.size() + new_ones);
-  }
+  int64_t length() const { return std::ssize(request.tokens) + written(); }
+  // Tokens of the output that each of them has.
+  int64_t written() const { return search.live().empty() ? 0 : std::ssize(search.live()[0].ids); }
   int32_t token(const Hypothesis& h, int64_t t) const {
     const auto i = static_cast<size_t>(t);
     return i < request.tokens.size() ? request.tokens[i] : h.ids[i - request.tokens.size()];
@@ -168,17 +55,61 @@ struct Engine::Running {
   // The only token that may come behind n tokens of the output, or -1.
   int32_t forced(size_t n) const {
     if (n < request.prefix.size()) return request.prefix[n];
-    return search.is_last() ? token_id(request.search.forced_eos).value_or(-1) : -1;
+    const bool is_last = static_cast<int64_t>(n) + 1 >= request.longest_output;
+    return is_last ? token_id(request.search.forced_eos).value_or(-1) : -1;
   }
   bool is_free(size_t n) const {
     if (n < request.prefix.size()) return n < request.free_prefix;
     return request.forced_eos_is_free && forced(n) >= 0;
   }
-  double draw(const Hypothesis& h) const {
+  // Of the token behind n of the output.
+  double draw(const Hypothesis& h, size_t n) const {
     const SearchConfig& s = request.search;
     if (!s.samples) return 0;
     return sample_draw(static_cast<uint64_t>(s.seed.value_or(1)), s.first_line, h.sample,
-                       std::ssize(h.ids));
+                       static_cast<int64_t>(n));
+  }
+  // The output so far and what may follow it. None of the guesses is the last token: that is not
+  // read. Behind an end comes nothing.
+  Ids ahead(const Hypothesis& h, int64_t context) const {
+    const int64_t room =
+        std::min(request.longest_output - std::ssize(h.ids) - 1, begin + context - length());
+    const int64_t most = std::min(most_drafted, room);
+    if (most <= 0) return h.ids;
+    Ids text = request.tokens;
+    text.insert(text.end(), h.ids.begin(), h.ids.end());
+    Ids tokens = h.ids;
+    for (const int32_t guess : look_up(text, most)) {
+      if (contains(wanted.ends, guess)) break;
+      tokens.push_back(guess);
+    }
+    return tokens;
+  }
+
+  // After a step behind n tokens of the output: finds where those that go on come from. returns:
+  // whether the next token of each of them is known too.
+  bool follow(int64_t n) {
+    std::vector<int64_t> before;
+    before.swap(from);
+    bool is_known = true;
+    for (const Hypothesis& h : search.live()) {
+      from.push_back(before[static_cast<size_t>(h.parent)]);
+      const Ids& tokens = guessed[static_cast<size_t>(from.back())];
+      is_known =
+          is_known && n < std::ssize(tokens) && h.ids.back() == tokens[static_cast<size_t>(n)];
+    }
+    return is_known && !from.empty();
+  }
+
+  // A text that repeats itself is guessed farther ahead, another one at little cost: behind a miss
+  // one token more than came, else twice as many.
+  void count(int64_t drafted_now, int64_t accepted_now) {
+    drafted += drafted_now;
+    accepted += accepted_now;
+    if (drafted_now == 0) return;
+    const int64_t each = accepted_now / std::ssize(answers);
+    most_drafted = accepted_now < drafted_now ? each + 1 : 2 * most_drafted;
+    most_drafted = std::min(most_drafted, *request.search.drafted);
   }
 
   const int64_t id;
@@ -191,6 +122,21 @@ struct Engine::Running {
   // Tokens of what was given and the output, by number: the reader's first, those yet to be read.
   int64_t begin = 0, unread = 0;
   int64_t sequences = 1;  // of the reader
+  int64_t most_drafted = request.search.drafted.value_or(0);
+  std::vector<Ids> guessed;      // ahead() of each hypothesis of the last pass
+  std::vector<int64_t> answers;  // of each: a token, and one behind each guess
+  std::vector<int64_t> from;     // of each hypothesis that goes on: its number in the last pass
+  int64_t drafted = 0, accepted = 0;
+};
+
+// What a pass reads, and what is asked of it.
+struct Engine::Pass {
+  Ids ids;
+  std::vector<int64_t> lengths, answers;  // of each sequence: tokens, and those of them that answer
+  int64_t answered = 0;
+  Ids rows;  // of each token that is chosen: its answer
+  std::vector<TokensSoFar> so_far;
+  bool has_prompt = false;
 };
 
 Engine::Engine(const Model& model, Precision precision)
@@ -237,6 +183,11 @@ void Engine::check_request(const Request& r) const {
         "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
   check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
         r.longest_output);
+  check(
+      r.search.drafted.value_or(0) == 0 || reader_->checks_drafts(), ErrorKind::usage,
+      "`prompt_lookup_num_tokens` is {}, but what this model says of a token depends on the tokens "
+      "that are read beside it, so that guesses cannot be checked together; set it to 0",
+      r.search.drafted.value_or(0));
   const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());
   check(read <= context, ErrorKind::data,
         "{} tokens and at most {} new ones; the model takes {} and gives one more", r.tokens.size(),
@@ -289,79 +240,111 @@ bool Engine::step() {
 }
 
 void Engine::pass() {
-  Ids ids, read;  // of each hypothesis: its sequence with the reader
-  std::vector<int64_t> lengths;
-  std::vector<TokensSoFar> so_far;
-  for (const auto& r : running_) {
-    const Ids& given = r->request.tokens;
-    if (!r->is_read) {
-      ids.insert(ids.end(), given.begin(), given.end());
-      lengths.push_back(std::ssize(given));
-    }
-    const int64_t length = r->length();
-    for (const Hypothesis& h : r->search.live()) {
-      if (r->is_read) {
-        for (int64_t t = r->unread; t < length; ++t) ids.push_back(r->token(h, t));
-        lengths.push_back(length - r->unread);
-      }
-      read.push_back(static_cast<int32_t>(lengths.size()) - 1);
-      so_far.push_back({.options = &r->wanted,
-                        .before = facts_ ? std::span<const int32_t>() : given,
-                        .tokens = h.ids,
-                        .forced = r->forced(h.ids.size()),
-                        .draw = r->draw(h)});
-    }
-  }
-  const Segments tokens = Segments::from_lengths(lengths);
-  const ProfilePhase phase(tokens.rows() > tokens.count() ? "prompt" : "decode step");
-  Tensor h = reader_->read(ids, tokens, run_);
-  if (read.size() != lengths.size()) h = gather_rows(h, read);  // samples share what was given
-  advance(h, next_tokens(*model_.heads().output, h, run_, so_far));
-  select();
-}
-
-// h: [hypotheses, width]; next: the tokens of each of them
-void Engine::advance(const Tensor& h, std::vector<NextToken> next) {
+  Pass p;
+  for (const auto& r : running_) ask(*r, p);
+  const Segments tokens = Segments::from_lengths(p.lengths);
+  const ProfilePhase phase(p.has_prompt ? "prompt" : "decode step");
+  Tensor h = reader_->read(p.ids, tokens, p.answers, run_);
+  if (std::ssize(p.rows) != p.answered) h = gather_rows(h, p.rows);  // samples share what was given
+  std::vector<NextToken> next = next_tokens(*model_.heads().output, h, run_, p.so_far);
   int64_t row = 0;
   size_t at = 0;
   for (const auto& r : running_) {
-    const auto live = std::ssize(r->search.live());
-    const size_t count = static_cast<size_t>(r->wanted.count), begin = at;
-    const bool is_free = r->is_free(r->search.live()[0].ids.size());
-    for (int64_t i = 0; i < live; ++i, at += count) {
-      if (is_free) next[at].log_p = 0;
-    }
-    const std::span<const NextToken> own = std::span(next).subspan(begin, at - begin);
-    std::vector<Hypothesis> before;
-    if (r->request.on_step) before.assign(r->search.live().begin(), r->search.live().end());
-    r->search.advance(own);
-    if (r->request.on_step) {
-      const Tensor rows = h.slice(0, row, live).to_contiguous();
-      r->request.on_step({r->request.number, before, (*model_.heads().output)(rows, run_),
-                          r->search.live(), r->search.just_ended()});
-    }
-    row += live;
+    const int64_t rows = std::reduce(r->answers.begin(), r->answers.end());
+    const auto count = static_cast<size_t>(rows * r->wanted.count);
+    take(*r, h.slice(0, row, rows), std::span(next).subspan(at, count));
+    row += rows, at += count;
   }
+  select();
+}
+
+// Adds what the request reads: of each hypothesis its last token and its guesses, or all tokens.
+void Engine::ask(Running& r, Pass& p) {
+  const int64_t context = context_of(r.request), length = r.length();
+  p.has_prompt |= length - r.unread > 1;
+  r.guessed.clear();
+  r.answers.clear();
+  for (const Hypothesis& h : r.search.live()) {
+    r.guessed.push_back(r.ahead(h, context));
+    const std::span<const int32_t> tokens = r.guessed.back();
+    const int64_t answers = std::ssize(tokens) - r.written() + 1;
+    r.answers.push_back(answers);
+    if (r.is_read || r.guessed.size() == 1) {
+      for (int64_t t = r.unread; t < length; ++t) p.ids.push_back(r.token(h, t));
+      p.ids.insert(p.ids.end(), tokens.begin() + r.written(), tokens.end());
+      p.lengths.push_back(length - r.unread + answers - 1);
+      p.answers.push_back(answers);
+      p.answered += answers;
+    }
+    for (size_t n = h.ids.size(); n <= tokens.size(); ++n) {
+      p.rows.push_back(
+          static_cast<int32_t>(p.answered - 1 - (std::ssize(tokens) - static_cast<int64_t>(n))));
+      p.so_far.push_back({.options = &r.wanted,
+                          .before = facts_ ? std::span<const int32_t>() : r.request.tokens,
+                          .tokens = tokens.first(n),
+                          .forced = r.forced(n),
+                          .draw = r.draw(h, n)});
+    }
+  }
+}
+
+// Each hypothesis takes a token, and another one for as long as all took what was guessed.
+// h: [rows, width]; next: the tokens of each row
+void Engine::take(Running& r, const Tensor& h, std::span<NextToken> next) {
+  const auto count = static_cast<int64_t>(r.wanted.count);
+  const int64_t written = r.written();
+  const Segments rows = Segments::from_lengths(r.answers);
+  r.from.resize(r.answers.size());
+  std::iota(r.from.begin(), r.from.end(), int64_t{0});
+  int64_t accepted = 0;
+  for (bool goes_on = true; goes_on;) {
+    const int64_t n = r.written();
+    std::vector<NextToken> own;
+    Ids own_rows;
+    for (const int64_t i : r.from) {
+      const int64_t row = rows.begin(i) + n - written;
+      own_rows.push_back(static_cast<int32_t>(row));
+      const auto tokens = next.subspan(static_cast<size_t>(row * count), r.wanted.count);
+      if (r.is_free(static_cast<size_t>(n))) tokens[0].log_p = 0;
+      own.insert(own.end(), tokens.begin(), tokens.end());
+    }
+    if (n > written) accepted += std::ssize(own_rows);
+    std::vector<Hypothesis> before;
+    if (r.request.on_step) before.assign(r.search.live().begin(), r.search.live().end());
+    r.search.advance(own);
+    if (r.request.on_step) {
+      r.request.on_step({r.request.number, before,
+                         (*model_.heads().output)(gather_rows(h, own_rows), run_), r.search.live(),
+                         r.search.just_ended()});
+    }
+    goes_on = r.follow(n);
+  }
+  r.count(rows.rows() - rows.count(), accepted);
 }
 
 // The reader's sequences become those of the hypotheses that go on.
 void Engine::select() {
-  std::vector<int64_t> kept;    // of each hypothesis: the reader's sequence before
-  std::vector<size_t> emptied;  // those of them that begin anew
-  int64_t read = 0;
+  std::vector<int64_t> kept;     // of each hypothesis: the reader's sequence before
+  std::vector<size_t> emptied;   // those of them that begin anew
+  std::vector<int64_t> refuted;  // tokens of each sequence that were guessed and did not come
   for (const auto& r : running_) {
     const int64_t length = r->length(), context = context_of(r->request);
     const bool begins_anew = length - r->begin > context;  // no room for what came last
     if (begins_anew) r->begin = length - std::max<int64_t>(1, context / 2);
     r->unread = begins_anew ? r->begin : length - 1;
-    for (const Hypothesis& h : r->search.live()) {
+    const auto first = std::ssize(refuted);
+    refuted.resize(static_cast<size_t>(first + r->sequences));
+    for (const int64_t i : r->from) {
       if (begins_anew) emptied.push_back(kept.size());
-      kept.push_back(read + (r->is_read ? h.parent : 0));
+      kept.push_back(first + (r->is_read ? i : 0));
+      const int64_t read = std::ssize(r->guessed[static_cast<size_t>(i)]);
+      refuted[static_cast<size_t>(kept.back())] = read - (r->written() - 1);
     }
-    read += r->sequences;
-    r->sequences = std::ssize(r->search.live());
+    r->sequences = std::ssize(r->from);
     r->is_read = true;
   }
+  const auto read = std::ssize(refuted);
+  if (std::ranges::any_of(refuted, [](int64_t n) { return n > 0; })) reader_->drop_last(refuted);
   const SequenceReader::Source none;
   if (!emptied.empty()) reader_->add(std::span(&none, 1), run_);
   for (const size_t i : emptied) kept[i] = read;
@@ -377,7 +360,8 @@ void Engine::retire() {
   running_.erase(done, running_.end());
   for (const auto& r : leaving) reserved_ -= r->reserved;
   for (const auto& r : leaving) {
-    if (r->request.on_done && !r->is_cancelled) r->request.on_done(r->search.results());
+    if (!r->request.on_done || r->is_cancelled) continue;
+    r->request.on_done({r->search.results(), r->drafted, r->accepted});
   }
 }
 

@@ -15,6 +15,13 @@
 
 namespace heddle {
 
+/// What a request comes to.
+struct Outcome {
+  std::span<const Hypothesis> hypotheses = {};  ///< BeamSearch::results()
+  /// Tokens that were guessed for all of them (SearchConfig::drafted), and how many of those came.
+  int64_t drafted = 0, accepted = 0;
+};
+
 /// What is asked of the engine: tokens to go on from, how, and who hears of it.
 struct Request {
   int64_t number = 0;  ///< DecodeStep::sentence of its steps
@@ -44,8 +51,8 @@ struct Request {
   std::function<void()> on_start = {};
   /// Sees every step.
   std::function<void(const DecodeStep&)> on_step = {};
-  /// Gets BeamSearch::results() once the search is done.
-  std::function<void(std::span<const Hypothesis>)> on_done = {};
+  /// Gets what was found once the search is done.
+  std::function<void(const Outcome&)> on_done = {};
 
   /// Rows that its source takes.
   int64_t source_rows() const { return memory.defined() ? memory.size(0) : std::ssize(source); }
@@ -55,8 +62,9 @@ struct Request {
 
 /// Requests wait in the order in which they came until the KV cache has room for all that they may
 /// need, join at the next step, and leave when their search is done or they are cancelled. What a
-/// request gets depends neither on when it came nor on its neighbours nor on the threads, bit for
-/// bit. One thread uses an engine. The callbacks of requests may submit and cancel.
+/// request gets depends neither on when it came nor on its neighbours, on guesses
+/// (SearchConfig::drafted) nor on the threads, bit for bit. One thread uses an engine. The
+/// callbacks of requests may submit and cancel.
 class Engine {
  public:
   /// model: one that predicts_next_token(), or an EncoderDecoder; outlives the engine.
@@ -73,7 +81,8 @@ class Engine {
   /// Errors: usage for options outside their ranges; data if tokens or source are empty, too long
   /// for the model or not of its vocabulary, or if it needs more rows than the limit.
   int64_t submit(Request request);
-  /// One token for all that run; nothing if there are none. returns: whether there is more to do
+  /// One token for all that run, and more where guesses come true; nothing if there are none.
+  /// returns: whether there is more to do
   /// Errors: data if the weights are not finite; those of callbacks. What ran is dropped then.
   bool step();
   /// Drops a request that waits or runs; its rows are free at once, or, in a callback, when the
@@ -87,12 +96,14 @@ class Engine {
 
  private:
   struct Running;
+  struct Pass;
   using RunningList = std::vector<std::unique_ptr<Running>>;
 
   void check_request(const Request& request) const;
   void admit();
   void pass();
-  void advance(const Tensor& h, std::vector<NextToken> next);
+  void ask(Running& r, Pass& p);
+  void take(Running& r, const Tensor& h, std::span<NextToken> next);
   void select();
   void retire();
   void drop_cancelled();

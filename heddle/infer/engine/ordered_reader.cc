@@ -27,7 +27,9 @@ class OrderedReader final : public SequenceReader {
     memory_.segments = Segments::from_lengths(lengths);
   }
 
-  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
+  // One answer of each sequence.
+  Tensor read(std::span<const int32_t> ids, const Segments& tokens, std::span<const int64_t>,
+              const nn::Run& run) override {
     Ids rows;
     std::vector<int64_t> lengths;
     nn::TokenOrder order{.targets = Segments::uniform(tokens.count(), 1)};
@@ -62,6 +64,10 @@ class OrderedReader final : public SequenceReader {
     tokens_ = std::move(tokens);
     keep(sequences, 0);
   }
+
+  // Tokens see those behind them.
+  bool checks_drafts() const override { return false; }
+  void drop_last(std::span<const int64_t>) override {}
 
   void limit_rows(int64_t) override {}  // nothing is kept ahead
   int64_t rows() const override {

@@ -22,9 +22,15 @@ class SequenceReader {
   virtual ~SequenceReader() = default;
   /// Sequences without tokens, behind the others: one for each source.
   virtual void add(Sources sources, const nn::Run& run) = 0;
-  /// Reads tokens: segment i continues sequence i and is not empty. returns: [sequences, width] for
-  /// the logits of the tokens that come next.
-  virtual Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) = 0;
+  /// Reads tokens: segment i continues sequence i and is not empty. returns: [rows, width] for the
+  /// logits of what comes behind the last answers[i] tokens of each sequence, one behind another.
+  virtual Tensor read(std::span<const int32_t> ids, const Segments& tokens,
+                      std::span<const int64_t> answers, const nn::Run& run) = 0;
+  /// Whether there may be several answers of a sequence, each with the bits that it has alone, and
+  /// tokens be dropped: what is drafted can be checked.
+  virtual bool checks_drafts() const = 0;
+  /// Forgets the last counts[i] tokens of sequence i.
+  virtual void drop_last(std::span<const int64_t> counts) = 0;
   /// Sequence i becomes what sequence sequences[i] was. What no sequence has any more is forgotten.
   virtual void select(std::span<const int64_t> sequences) = 0;
   /// So many rows are the most that will be kept.

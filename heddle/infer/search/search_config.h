@@ -13,6 +13,8 @@ namespace heddle {
 
 /// The widest beam. Memory and time grow with it.
 inline constexpr int64_t kMostBeams = 1024;
+/// The most tokens that are drafted at once: as many rows more has a step.
+inline constexpr int64_t kMostDrafted = 1024;
 
 /// Hugging Face's keys of generation_config.json, and the same of flags and requests. What is
 /// absent is as the layer below says: model, then command, then request, see lay_over().
@@ -26,6 +28,7 @@ struct SearchConfig {
   std::string early_stopping = {};
   std::optional<int64_t> no_repeat_ngram = {};
   std::optional<double> repetition_penalty = {};
+  std::optional<int64_t> drafted = {};  ///< tokens; changes how fast a text comes, not the text
 
   // Which tokens may be drawn, and how evenly: limits in this order, each to what the one before
   // left.
@@ -68,6 +71,10 @@ struct SearchConfig {
     v("repetition_penalty", repetition_penalty,
       "divides the logits of tokens that came already (multiplies negative ones); 1: no penalty",
       between(1e-6, 1e6));
+    v("prompt_lookup_num_tokens", drafted,
+      "guess up to so many tokens from what the text repeats, and check them in one pass: the same "
+      "text, sooner [as the model says, or 0]",
+      between(0, kMostDrafted));
     v("temperature", temperature,
       "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
     v("top_k", top_k, "draw among the likeliest k tokens only; 0: all", count);

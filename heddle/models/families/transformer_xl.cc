@@ -171,13 +171,15 @@ class TransformerXl final : public LanguageModel, public WithMemory {
   bool is_causal() const override {
     return !(c_.same_length && c_.mem_len == 0);
   }  // see hide_all()
+  // Else the tokens of a pass see more of those before it than one would alone.
+  bool reads_ahead() const override { return is_causal() && (c_.same_length || c_.mem_len == 0); }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
     const auto pass = pass_of(tokens, run);
     const Tensor x =
         dropout(embedding_(tokens.ids, run), run.dropout(c_.dropout, "word_emb", tokens.rows));
     const Tensor h = nn::run_relative_stack(layers_, {x}, pass, {c_.mem_len}, run)[0];
-    return dropout(h, run.dropout(c_.dropout, "last", tokens.rows));
+    return keep_answers(dropout(h, run.dropout(c_.dropout, "last", tokens.rows)), tokens);
   }
 
   nn::TensorNames names() const override {

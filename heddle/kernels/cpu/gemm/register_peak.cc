@@ -1,6 +1,12 @@
 // Loops of one instruction over sums that all stay in registers, a loop for each unit.
 #include "heddle/kernels/cpu/gemm/register_peak.h"
 
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
 
 #if defined(__x86_64__)
@@ -144,5 +150,21 @@ double multiply_registers(DType factors) {
 double multiply_registers(DType) { return 0; }
 
 #endif
+
+double register_peak(DType factors, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  std::vector<double> done(static_cast<size_t>(num_threads()));
+  double fastest = 0;
+  for (const Clock::time_point begin = Clock::now(); since(begin) < seconds;) {
+    const Clock::time_point start = Clock::now();
+    parallel_for(std::ssize(done), [&](int64_t i) { done[i] = multiply_registers(factors); });
+    const double operations = std::accumulate(done.begin(), done.end(), 0.0);
+    fastest = std::max(fastest, operations / since(start));
+  }
+  return fastest;
+}
 
 }  // namespace heddle::cpu

@@ -91,7 +91,7 @@ class RnnLm final : public LanguageModel, public WithMemory {
         rnn_(embedding_(tokens, run), tokens, begin_of(tokens, run), run);
     if (tokens.memory != nullptr) *tokens.memory = memory_of(y.last);
     const Tensor h = projection_ ? (*projection_)(y.h, run) : y.h;
-    return dropout(h, run.dropout(c_.dropout, "model.rnn.last", tokens.rows));
+    return keep_answers(dropout(h, run.dropout(c_.dropout, "model.rnn.last", tokens.rows)), tokens);
   }
 
   nn::TensorNames names() const override { return {}; }
