@@ -11,6 +11,7 @@ namespace heddle::serve {
 Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows)
     : engine_(model, precision) {
   engine_.limit_rows(rows);
+  engine_.limit_width(kMostWidth);
 }
 
 int64_t Scheduler::submit(Job job) {
@@ -21,9 +22,7 @@ int64_t Scheduler::submit(Job job) {
     known.is_running = true;
     if (known.on_start) known.on_start();
   };
-  request.on_done = [this, id](std::span<const Hypothesis> found) {
-    end(id, Outcome::done, found);
-  };
+  request.on_done = [this, id](const Outcome& found) { end(id, JobEnd::done, found.hypotheses); };
   const int64_t given = engine_.submit(std::move(request));
   check(given == id, ErrorKind::internal, "scheduler: job {} is request {}", id, given);
   ++next_;
@@ -37,7 +36,7 @@ void Scheduler::cancel(int64_t id) {
   if (jobs_.erase(id) > 0) engine_.cancel(id);
 }
 
-void Scheduler::end(int64_t id, Outcome outcome, std::span<const Hypothesis> found) {
+void Scheduler::end(int64_t id, JobEnd outcome, std::span<const Hypothesis> found) {
   auto ended = jobs_.extract(id);
   if (!ended.empty() && ended.mapped().on_end) ended.mapped().on_end(outcome, found);
 }
@@ -49,7 +48,7 @@ void Scheduler::end_late(Moment now) {
   }
   for (const int64_t id : late) {
     engine_.cancel(id);
-    end(id, Outcome::timed_out, {});
+    end(id, JobEnd::timed_out, {});
   }
 }
 
@@ -67,7 +66,7 @@ bool Scheduler::step(Moment now) {
     for (const auto& [id, known] : jobs_) {
       if (known.is_running) lost.push_back(id);
     }
-    for (const int64_t id : lost) end(id, Outcome::failed, {});
+    for (const int64_t id : lost) end(id, JobEnd::failed, {});
   }
   return !jobs_.empty();
 }

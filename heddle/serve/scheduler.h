@@ -13,7 +13,7 @@ namespace heddle::serve {
 using Clock = std::chrono::steady_clock;
 using Moment = Clock::time_point;
 
-enum class Outcome : uint8_t {
+enum class JobEnd : uint8_t {
   done,
   timed_out,  ///< its deadline came while it waited
   failed      ///< the model's weights are not finite
@@ -26,7 +26,7 @@ struct Job {
   std::function<void()> on_start = {};  ///< it waits no longer
   /// Called once, unless the job was cancelled; hypotheses of one that is done. It may submit and
   /// cancel jobs.
-  std::function<void(Outcome, std::span<const Hypothesis>)> on_end = {};
+  std::function<void(JobEnd, std::span<const Hypothesis>)> on_end = {};
 };
 
 /// All jobs share the passes of one engine: those that come join at its next step, in their order,
@@ -35,6 +35,9 @@ struct Job {
 /// bit. It knows no time but what step() is told, and no thread: one uses it.
 class Scheduler {
  public:
+  /// Sequences of a pass: each takes logits, a number for every token of the vocabulary.
+  static constexpr int64_t kMostWidth = 512;
+
   /// rows: of the KV cache, each keys and values of one token in all layers
   Scheduler(const Model& model, Precision precision, int64_t rows);
 
@@ -60,10 +63,10 @@ class Scheduler {
   struct Known {
     Moment deadline;
     std::function<void()> on_start;
-    std::function<void(Outcome, std::span<const Hypothesis>)> on_end;
+    std::function<void(JobEnd, std::span<const Hypothesis>)> on_end;
     bool is_running = false;
   };
-  void end(int64_t id, Outcome outcome, std::span<const Hypothesis> found);
+  void end(int64_t id, JobEnd outcome, std::span<const Hypothesis> found);
   void end_late(Moment now);
 
   Engine engine_;

@@ -72,6 +72,7 @@ class Service {
   const std::vector<SharedModel>& models() const { return models_; }
   EngineThread& engine() { return *engine_; }
   TokenBudget& budget() { return budget_; }
+  const TokenBudget& budget() const { return budget_; }
   ServerMetrics& metrics() { return metrics_; }
   const Keys& keys() const { return keys_; }
   void refresh_keys() { keys_.refresh(); }

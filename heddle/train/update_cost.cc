@@ -46,8 +46,8 @@ std::vector<std::string> UpdateMemory::table() const {
   const auto add = [&](const char* part, int64_t bytes) {
     if (bytes == 0) return;
     const auto of_part = static_cast<double>(bytes);
-    lines.push_back(fmt::format("  {:30}{:>10.1f}  {:>3.0f} %", part, of_part * 1e-6,
-                                100 * of_part / whole));
+    lines.push_back(
+        fmt::format("  {:30}{:>10.1f}  {:>3.0f} %", part, of_part * 1e-6, 100 * of_part / whole));
   };
   add("weights", weights);
   add("gradients", gradients);
@@ -74,7 +74,8 @@ void UpdateCost::end(nn::Parameters& parameters, const Optimizer& optimizer, int
   const AllocatorStats stats = allocator_stats();
   if (std::exchange(counts_, false)) {
     const std::optional<Profile> profile = stop_profile();
-    if (profile && samples > 0) operations_ = operations_of(*profile) / static_cast<double>(samples);
+    if (profile && samples > 0)
+      operations_ = operations_of(*profile) / static_cast<double>(samples);
   }
   memory_ = held_memory(parameters, optimizer);
   memory_.activations = stats.peak - stats.in_use;
@@ -89,8 +90,9 @@ std::optional<double> UpdateCost::share_of_peak(double samples_per_second, DType
 }
 
 std::string UpdateCost::speed(double samples_per_second, std::string_view counted, DType factors) {
-  const std::string text = fmt::format("{} {}/s", format_count(static_cast<int64_t>(samples_per_second)),
-                                       counted == "tokens" ? "tok" : "img");
+  const std::string text =
+      fmt::format("{} {}/s", format_count(static_cast<int64_t>(samples_per_second)),
+                  counted == "tokens" ? "tok" : "img");
   if (is_terminal() && terminal_columns() < 100) return text;
   const std::optional<double> share = share_of_peak(samples_per_second, factors);
   return share ? fmt::format("{} ({:.0f} % of peak)", text, 100 * *share) : text;

@@ -40,9 +40,9 @@ class UpdateCost {
   /// Known behind end().
   const UpdateMemory& memory() const { return memory_; }
   /// Share of what all threads do at most with factors of this dtype, registers times registers,
-  /// that so many samples a second take, rounded to 1e-4: operations of products and attention, those
-  /// that are computed again (--recompute) counted again. Measures that peak at the first call
-  /// (0.05 s). Nothing where operations or the peak are not known.
+  /// that so many samples a second take, rounded to 1e-4: operations of products and attention,
+  /// those that are computed again (--recompute) counted again. Measures that peak at the first
+  /// call (0.05 s). Nothing where operations or the peak are not known.
   std::optional<double> share_of_peak(double samples_per_second, DType factors);
   /// "12,345 tok/s (41 % of peak)"; on a terminal of less than 100 columns, which has no room for a
   /// bar beside it, "12,345 tok/s". counted: "tokens" or "images"

@@ -43,8 +43,8 @@ TEST(Scheduler, jobs_that_come_at_any_step_get_what_they_get_alone) {
   for (size_t i = 0; i < found.size(); ++i) {
     Job job = subject.job(i);
     job.on_start = [&] { ++started; };
-    job.on_end = [&, i](Outcome outcome, std::span<const Hypothesis> hypotheses) {
-      EXPECT_EQ(outcome, Outcome::done);
+    job.on_end = [&, i](JobEnd outcome, std::span<const Hypothesis> hypotheses) {
+      EXPECT_EQ(outcome, JobEnd::done);
       EXPECT_FALSE(found[i]);
       found[i] = as_translation(hypotheses).ids;
     };
@@ -67,22 +67,22 @@ TEST(Scheduler, jobs_that_wait_too_long_end_and_those_that_run_do_not) {
   const Job first = subject.job(0);
   Scheduler scheduler(*subject.small.made, {},
                       Scheduler(*subject.small.made, {}, 1000).rows_needed(first.request));
-  std::map<size_t, Outcome> outcomes;
+  std::map<size_t, JobEnd> outcomes;
   for (size_t i = 0; i < 3; ++i) {
     Job job = subject.job(0);
     job.deadline = at(i == 1 ? 10 : 30);
-    job.on_end = [&, i](Outcome outcome, std::span<const Hypothesis>) { outcomes[i] = outcome; };
+    job.on_end = [&, i](JobEnd outcome, std::span<const Hypothesis>) { outcomes[i] = outcome; };
     scheduler.submit(std::move(job));
   }
   scheduler.step(at(10));  // the first runs; the second may wait until then
   EXPECT_EQ(scheduler.running(), 1);
   EXPECT_TRUE(outcomes.empty());
   scheduler.step(at(11));
-  EXPECT_EQ(outcomes, (std::map<size_t, Outcome>{{1, Outcome::timed_out}}));
+  EXPECT_EQ(outcomes, (std::map<size_t, JobEnd>{{1, JobEnd::timed_out}}));
   while (scheduler.step(at(29))) {
   }
-  EXPECT_EQ(outcomes, (std::map<size_t, Outcome>{
-                          {0, Outcome::done}, {1, Outcome::timed_out}, {2, Outcome::done}}));
+  EXPECT_EQ(outcomes, (std::map<size_t, JobEnd>{
+                          {0, JobEnd::done}, {1, JobEnd::timed_out}, {2, JobEnd::done}}));
 }
 
 TEST(Scheduler, cancelled_jobs_leave_before_the_next_step_and_hear_nothing) {
@@ -92,7 +92,7 @@ TEST(Scheduler, cancelled_jobs_leave_before_the_next_step_and_hear_nothing) {
   std::vector<size_t> ended;
   for (size_t i = 0; i < 6; ++i) {
     Job job = subject.job(i);
-    job.on_end = [&, i](Outcome, std::span<const Hypothesis>) { ended.push_back(i); };
+    job.on_end = [&, i](JobEnd, std::span<const Hypothesis>) { ended.push_back(i); };
     ids.push_back(scheduler.submit(std::move(job)));
   }
   scheduler.step(at(0));
@@ -120,8 +120,8 @@ TEST(Scheduler, jobs_that_can_never_run_are_refused_and_the_others_go_on) {
   bool is_done = false;
   Job job = subject.job(0);
   job.request.longest_output = 3;
-  job.on_end = [&](Outcome outcome, std::span<const Hypothesis>) {
-    is_done = outcome == Outcome::done;
+  job.on_end = [&](JobEnd outcome, std::span<const Hypothesis>) {
+    is_done = outcome == JobEnd::done;
   };
   EXPECT_EQ(scheduler.submit(std::move(job)), 0);
   while (scheduler.step(at(0))) {
@@ -136,16 +136,16 @@ TEST(Scheduler, weights_that_are_not_finite_fail_the_jobs_that_run) {
     p->changed(true);
   }
   Scheduler scheduler(*subject.small.made, {}, 1000);
-  std::vector<Outcome> outcomes;
+  std::vector<JobEnd> outcomes;
   for (size_t i = 0; i < 2; ++i) {
     Job job = subject.job(i);
-    job.on_end = [&](Outcome outcome, std::span<const Hypothesis>) { outcomes.push_back(outcome); };
+    job.on_end = [&](JobEnd outcome, std::span<const Hypothesis>) { outcomes.push_back(outcome); };
     scheduler.submit(std::move(job));
   }
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(scheduler.step(at(0)));
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("finite"), std::string::npos);
-  EXPECT_EQ(outcomes, (std::vector<Outcome>{Outcome::failed, Outcome::failed}));
+  EXPECT_EQ(outcomes, (std::vector<JobEnd>{JobEnd::failed, JobEnd::failed}));
 }
 
 }  // namespace

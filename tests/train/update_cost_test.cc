@@ -62,7 +62,8 @@ TEST(UpdateCost, share_of_the_peak_grows_with_the_speed) {
   OneProduct p;
   EXPECT_FALSE(p.cost.share_of_peak(1e6, DType::f32));  // no update yet
   p.update();
-  const auto one = p.cost.share_of_peak(1e7, DType::f32), two = p.cost.share_of_peak(2e7, DType::f32);
+  const auto one = p.cost.share_of_peak(1e7, DType::f32),
+             two = p.cost.share_of_peak(2e7, DType::f32);
   if (!one) GTEST_SKIP() << "the peak of this CPU is not known";
   EXPECT_GT(*one, 0);
   EXPECT_NEAR(*two / *one, 2, 0.01);
@@ -77,8 +78,8 @@ TEST(UpdateCost, log_of_a_run_has_the_share_and_its_error_stream_the_table) {
   TrainConfig config = testing::small_config();
   config.max_updates = 20;
   ::testing::internal::CaptureStderr();
-  train_model(config, {.paths = {.data = (folder / "data").string()},
-                       .out = (folder / "run").string()});
+  train_model(config,
+              {.paths = {.data = (folder / "data").string()}, .out = (folder / "run").string()});
   const std::string said = ::testing::internal::GetCapturedStderr();
   for (const char* part : {"memory of an update", "weights", "gradients", "optimizer state",
                            "activations of a batch", "together"}) {

@@ -209,8 +209,11 @@ int64_t Engine::submit(Request request) {
 void Engine::admit() {
   std::vector<SequenceReader::Source> sources;
   while (!waiting_.empty() && reserved_ + waiting_.front()->reserved <= limit_) {
-    reserved_ += waiting_.front()->reserved;
     const Request& request = waiting_.front()->request;
+    const int64_t width = request.search.width();
+    if (!running_.empty() && width_ + width > most_width_) break;
+    reserved_ += waiting_.front()->reserved;
+    width_ += width;
     sources.push_back({request.source, request.memory});
     if (request.on_start) request.on_start();
     running_.push_back(std::move(waiting_.front()));
@@ -228,7 +231,7 @@ bool Engine::step() {
     retire();
   } catch (...) {
     running_.clear();
-    reserved_ = 0;
+    reserved_ = width_ = 0;
     reader_ = make_reader(model_);
     reader_->limit_rows(limit_);
     is_in_step_ = has_cancelled_ = false;
@@ -358,7 +361,10 @@ void Engine::retire() {
                                           [](const auto& r) { return !r->search.live().empty(); });
   const RunningList leaving(std::make_move_iterator(done), std::make_move_iterator(running_.end()));
   running_.erase(done, running_.end());
-  for (const auto& r : leaving) reserved_ -= r->reserved;
+  for (const auto& r : leaving) {
+    reserved_ -= r->reserved;
+    width_ -= r->request.search.width();
+  }
   for (const auto& r : leaving) {
     if (!r->request.on_done || r->is_cancelled) continue;
     r->request.on_done({r->search.results(), r->drafted, r->accepted});
@@ -382,7 +388,9 @@ void Engine::drop_cancelled() {
     for (int64_t i = 0; i < r->sequences; ++i, ++sequence) {
       if (!r->is_cancelled) kept.push_back(sequence);
     }
-    if (r->is_cancelled) reserved_ -= r->reserved;
+    if (!r->is_cancelled) continue;
+    reserved_ -= r->reserved;
+    width_ -= r->request.search.width();
   }
   std::erase_if(running_, [](const auto& r) { return r->is_cancelled; });
   reader_->select(kept);

@@ -163,6 +163,18 @@ void Exchange::on_gone(std::function<void()> f) {
 
 // --- bodies --------------------------------------------------------------------------------------
 
+void check_room(const Service& service) {
+  const int64_t taken = service.budget().taken();
+  if (taken < service.budget().most()) return;
+  const double seconds = service.seconds_for(taken);
+  throw Refusal{.status = 429,
+                .message = fmt::format("the queue holds {} of {} tokens; try in {:.1f} s", taken,
+                                       service.budget().most(), seconds),
+                .type = "overloaded",
+                .code = "queue_full",
+                .retry_after = seconds};
+}
+
 SharedModel model_of(const Service& service, const Json& body, ModelUse use) {
   const std::string name = text_of(body, "model");
   for (const auto& model : service.models()) {

@@ -106,6 +106,8 @@ void classify(const SharedExchange& e);
 
 // --- reading of bodies ---------------------------------------------------------------------------
 
+/// Errors: Refusal 429 where the queue is full, before anything is tokenized.
+void check_room(const Service& service);
 /// The model that a body names with "model", or, without, the first of this use.
 /// Errors: Refusal 404 for one that there is not, or of another use.
 SharedModel model_of(const Service& service, const Json& body, ModelUse use);

@@ -26,7 +26,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
       self->exchange_->service.metrics().started(waited.count());
     };
     asked.on_end = [self = shared_from_this(), number, on_done = std::move(job.on_done)](
-                       Outcome outcome, std::span<const Hypothesis> found) {
+                       JobEnd outcome, std::span<const Hypothesis> found) {
       self->ended(*number, outcome, found, on_done);
     };
     try {
@@ -52,18 +52,18 @@ class Batch : public std::enable_shared_from_this<Batch> {
   }
 
  private:
-  void ended(int64_t id, Outcome outcome, std::span<const Hypothesis> found,
+  void ended(int64_t id, JobEnd outcome, std::span<const Hypothesis> found,
              const std::function<void(std::span<const Hypothesis>)>& on_done) {
     const auto job = jobs_.extract(id);
     if (job.empty()) return;
     exchange_->service.worked_off(job.mapped());
-    if (outcome == Outcome::done) {
+    if (outcome == JobEnd::done) {
       try {
         return on_done(found);
       } catch (...) {
         exchange_->fail(std::current_exception());
       }
-    } else if (outcome == Outcome::timed_out) {
+    } else if (outcome == JobEnd::timed_out) {
       exchange_->fail(Refusal{.status = 503,
                               .message = fmt::format("waited {} s for its turn",
                                                      exchange_->service.options().queue_seconds),

@@ -1,5 +1,7 @@
 // Vectors and classes of texts: one pass over those of a request, between the steps of others.
+#include <atomic>
 #include <bit>
+#include <memory>
 
 #include "heddle/infer/answers.h"
 #include "heddle/serve/api/exchange.h"
@@ -8,27 +10,76 @@
 namespace heddle::serve {
 namespace {
 
-// Does `work` on the engine's thread; weighs what texts of so many bytes may come to.
-void read_texts(const SharedExchange& e, const std::vector<std::string>& texts,
-                std::function<Json()> work) {
-  int64_t tokens = 0;
-  for (const std::string& text : texts) tokens += std::ssize(text) / 2 + 2;
-  if (!e->service.budget().take(tokens)) {
-    throw Refusal{.status = 429,
-                  .message = "the queue is full",
-                  .type = "overloaded",
-                  .code = "queue_full",
-                  .retry_after = e->service.seconds_for(e->service.budget().taken())};
+// Reads the texts of a request some at a time, so that those who wait for tokens do not wait for
+// all of them. Of the engine's thread, once it is there.
+class Reading : public std::enable_shared_from_this<Reading> {
+ public:
+  using Answers = std::function<void(std::span<const std::string>, int64_t& cut)>;
+  // answers: takes those of some texts; last: the response once all are there
+  Reading(SharedExchange e, std::vector<std::string> texts, Answers answers,
+          std::function<Json()> last)
+      : exchange_(std::move(e)),
+        texts_(std::move(texts)),
+        answers_(std::move(answers)),
+        last_(std::move(last)) {
+    for (const std::string& text : texts_) tokens_ += std::ssize(text) / 2 + 2;
   }
-  e->service.engine().post([e, tokens, work = std::move(work)] {
-    try {
-      e->send(work());
-    } catch (...) {
-      e->fail(std::current_exception());
+
+  // Errors: Refusal where there is no room.
+  void start() {
+    Service& service = exchange_->service;
+    if (tokens_ > service.budget().most()) {
+      refuse("the texts may come to {} tokens; at most {} may wait and run here at once", tokens_,
+             service.budget().most());
     }
-    e->service.worked_off(tokens);
-  });
-}
+    if (!service.budget().take(tokens_)) {
+      throw Refusal{.status = 429,
+                    .message = "the queue is full",
+                    .type = "overloaded",
+                    .code = "queue_full",
+                    .retry_after = service.seconds_for(service.budget().taken())};
+    }
+    exchange_->on_gone([self = shared_from_this()] { self->is_gone_ = true; });
+    go_on();
+  }
+
+ private:
+  static constexpr int64_t kBytes = 1 << 14;  // of a pass
+
+  void go_on() {
+    exchange_->service.engine().post([self = shared_from_this()] { self->read(); });
+  }
+  void read() {
+    const bool goes_on = !is_gone_ && read_some();
+    if (goes_on) return go_on();
+    exchange_->service.worked_off(tokens_);
+  }
+  // Whether there are more.
+  bool read_some() try {
+    size_t end = next_;
+    for (int64_t bytes = 0; end < texts_.size() && (end == next_ || bytes < kBytes); ++end) {
+      bytes += std::ssize(texts_[end]);
+    }
+    int64_t cut = 0;
+    answers_(std::span(texts_).subspan(next_, end - next_), cut);
+    if (cut > 0) refuse("{} of the texts are longer than the model takes", cut);
+    next_ = end;
+    if (next_ < texts_.size()) return true;
+    exchange_->send(last_());
+    return false;
+  } catch (...) {
+    exchange_->fail(std::current_exception());
+    return false;
+  }
+
+  SharedExchange exchange_;
+  std::vector<std::string> texts_;
+  Answers answers_;
+  std::function<Json()> last_;
+  int64_t tokens_ = 0;
+  size_t next_ = 0;
+  std::atomic<bool> is_gone_ = false;
+};
 
 // Floats, little-endian, as OpenAI's clients ask for them.
 std::string packed(const std::vector<float>& values) {
@@ -53,43 +104,50 @@ void embeddings(const SharedExchange& e) {
         "check_embedding_ctx_length=False)",
         input->as_array()[0].describe());
   }
+  const Json* size = body.find("dimensions");
+  if (size != nullptr && !size->is_null()) refuse("`dimensions` is not there yet");
   const std::string format = text_of(body, "encoding_format", "float");
   if (format != "float" && format != "base64") {
     refuse("`encoding_format` is '{}'; it must be float or base64", format);
   }
   const auto texts = texts_of(body, "input", e->service.options().most_texts);
-  if (texts.empty()) refuse("`input` has no text");
-  read_texts(e, texts, [e, texts, format, model] {
-    int64_t cut = 0, tokens = 0;
+  struct Found {
     Json list = Json::array();
-    const auto vectors = embed(model->encoder, texts, model->precision, cut);
-    for (size_t i = 0; i < vectors.size(); ++i) {
-      tokens += std::ssize(model->loaded().tokenizer->encode(texts[i]));
-      Json one = Json::object({{"object", "embedding"}, {"index", i}});
-      one["embedding"] = format == "base64" ? Json(packed(vectors[i])) : Json(vectors[i]);
-      list.push_back(std::move(one));
+    int64_t tokens = 0;
+  };
+  const auto found = std::make_shared<Found>();
+  const auto answers = [found, format, model](std::span<const std::string> some, int64_t& cut) {
+    for (const auto& vector : embed(model->encoder, some, model->precision, cut)) {
+      Json one = Json::object({{"object", "embedding"}, {"index", found->list.size()}});
+      one["embedding"] = format == "base64" ? Json(packed(vector)) : Json(vector);
+      found->list.push_back(std::move(one));
     }
-    e->service.metrics().tokens_read(tokens);
-    Json json = Json::object({{"object", "list"}, {"data", std::move(list)}});
+    for (const std::string& text : some) {
+      found->tokens += std::ssize(model->loaded().tokenizer->encode(text));
+    }
+  };
+  const auto last = [e, found, model] {
+    e->service.metrics().tokens_read(found->tokens);
+    Json json = Json::object({{"object", "list"}, {"data", std::move(found->list)}});
     json["model"] = model->name;
-    json["usage"] = Json::object({{"prompt_tokens", tokens}, {"total_tokens", tokens}});
-    if (cut > 0) json["truncated"] = cut;
+    json["usage"] =
+        Json::object({{"prompt_tokens", found->tokens}, {"total_tokens", found->tokens}});
     return json;
-  });
+  };
+  std::make_shared<Reading>(e, texts, answers, last)->start();
 }
 
 void classify(const SharedExchange& e) {
   const Json body = e->json();
   const SharedModel model = model_of(e->service, body, ModelUse::read);
   const auto texts = texts_of(body, "text", e->service.options().most_texts);
-  read_texts(e, texts, [texts, model] {
+  const auto list = std::make_shared<Json>(Json::array());
+  const auto answers = [list, model](std::span<const std::string> some, int64_t& cut) {
     std::vector<TextToClassify> asked;
-    for (const std::string& text : texts) asked.push_back({text});
-    int64_t cut = 0;
-    Json list = Json::array();
+    for (const std::string& text : some) asked.push_back({text});
+    const auto& labels = model->loaded().model->labels();
     for (const auto& probabilities :
          heddle::classify(model->loaded(), asked, model->precision, cut)) {
-      const auto& labels = model->loaded().model->labels();
       Json one = Json::object();
       size_t best = 0;
       for (size_t k = 0; k < probabilities.size(); ++k) {
@@ -97,12 +155,12 @@ void classify(const SharedExchange& e) {
         one["probabilities"][labels[k]] = probabilities[k];
       }
       one["label"] = labels[best];
-      list.push_back(std::move(one));
+      list->push_back(std::move(one));
     }
-    Json json = Json::object({{"model", model->name}, {"classes", std::move(list)}});
-    if (cut > 0) json["truncated"] = cut;
-    return json;
-  });
+  };
+  std::make_shared<Reading>(e, texts, answers, [list, model] {
+    return Json::object({{"model", model->name}, {"classes", std::move(*list)}});
+  })->start();
 }
 
 }  // namespace heddle::serve

@@ -109,6 +109,7 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
                     .code = "draining",
                     .retry_after = 5};
     }
+    if (std::string_view(route.method) == "POST") check_room(service);
     route.handler(e);
   } catch (...) {
     e->fail(std::current_exception());

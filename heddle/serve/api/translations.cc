@@ -127,7 +127,8 @@ void libre_translate(const SharedExchange& e) {
   const SharedModel model =
       translator_of(e->service, Json::object(), is_auto ? std::string() : source, target);
   const int64_t alternatives =
-      int_of(body, "alternatives", 0, 0, e->service.options().most_results - 1);
+      int_of(body, "alternatives", 0, 0,
+             std::min(e->service.options().most_results, e->service.options().most_beams) - 1);
   const Json* asked = body.find("q");
   const bool is_list = asked != nullptr && asked->is_array();
   TranslationWork work{.model = model,
