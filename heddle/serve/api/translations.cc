@@ -88,8 +88,8 @@ void translations(const SharedExchange& e) {
       e->event(event.dump());
     };
   }
-  asked.on_done = [e, as_json, work, alignment, streams, model](
-                      const TranslationWork&, const std::vector<Translation>& all) {
+  asked.on_done = [e, as_json, alignment, streams, model](const TranslationWork& done,
+                                                          const std::vector<Translation>& all) {
     if (streams) {
       e->event("[DONE]");
       return e->end_events();
@@ -99,7 +99,7 @@ void translations(const SharedExchange& e) {
     Json json = Json::object({{"id", "tr-" + e->id}, {"object", "translations"}});
     json["model"] = model->name;
     if (alignment == "hard") {
-      const std::vector<Alignment> found = alignments_of(*work, all);
+      const std::vector<Alignment> found = alignments_of(done, all);
       std::vector<std::string> links;
       for (const Alignment& one : found) links.push_back(to_pharaoh(one));
       for (size_t i = 0; i < list.size(); ++i) {
