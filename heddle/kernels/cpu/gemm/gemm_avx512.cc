@@ -75,6 +75,53 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   for (int r = 0; r < kRows; ++r) out.store(row + r, sum[r][0], sum[r][1]);
 }
 
+// The same of a few rows and the columns of several panels: two sums a row would wait for each
+// other, one product for the one before. Each sum is taken in the order of rows_times_panel().
+template <class Format, int kRows, int... panel>
+__attribute__((noinline)) void rows_times_panels(const GemmBlock& g, int64_t column,
+                                                 std::integer_sequence<int, panel...>) {
+  constexpr int kPanels = sizeof...(panel);
+  const char* const begin = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+  const typename Format::Out out[kPanels] = {
+      typename Format::Out(g, column + 32 * panel, begin + panel * g.panel_bytes)...};
+  typename Format::Sum sum[kRows][kPanels][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPanels; ++p) out[p].begin(r, sum[r][p]);
+  }
+  const bool packed = g.group_bytes > 0;
+  const int64_t stride = packed ? 64 : g.a_stride * Format::kBytes, step = packed ? 2048 : 64;
+  const char *a = static_cast<const char*>(g.a), *b = begin;
+  for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
+    for (int64_t word = 0; word < 16; ++word) {
+      __m512i x[kRows];
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        int four;
+        __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
+        x[r] = _mm512_set1_epi32(four);
+      }
+#pragma GCC unroll 16
+      for (int p = 0; p < kPanels; ++p) {
+        const char* const at = b + p * g.panel_bytes + word * 64;
+        const __m512i b0 = _mm512_loadu_si512(at), b1 = _mm512_loadu_si512(at + 1024);
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) {
+          sum[r][p][0] = Format::dot(sum[r][p][0], x[r], b0);
+          sum[r][p][1] = Format::dot(sum[r][p][1], x[r], b1);
+        }
+      }
+    }
+    a += step, b += 2048;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPanels; ++p) out[p].store(r, sum[r][p][0], sum[r][p][1]);
+  }
+}
+
 // Rows [first, end) of c, columns [column, column + 32).
 template <class Format>
 void panel(const GemmBlock& g, int64_t column, int64_t first, int64_t end) {
@@ -95,12 +142,23 @@ template <class Format>
 void block(const GemmBlock& g) {
   constexpr int64_t kFits = 160 << 10, kFew = 12;
   const int64_t rows = g.c.rows;
+  int64_t done = 0;  // columns
+  if (rows <= 2) {
+    constexpr int kPanels = 4;
+    constexpr auto panels = std::make_integer_sequence<int, kPanels>();
+    for (; done + 32 * kPanels <= g.c.width; done += 32 * kPanels) {
+      if (rows == 1) rows_times_panels<Format, 1>(g, done, panels);
+      if (rows == 2) rows_times_panels<Format, 2>(g, done, panels);
+    }
+  }
   const bool by_rows = g.added.data != nullptr && g.group_bytes == 0 &&
                        g.c.width * g.inner * Format::kBytes <= kFits;
   const int64_t step = by_rows ? kFew : rows;
   for (int64_t row = 0; row < rows; row += step) {
     const int64_t end = row + step < rows ? row + step : rows;
-    for (int64_t column = 0; column < g.c.width; column += 32) panel<Format>(g, column, row, end);
+    for (int64_t column = done; column < g.c.width; column += 32) {
+      panel<Format>(g, column, row, end);
+    }
   }
 }
 
