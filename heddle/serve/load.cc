@@ -73,12 +73,12 @@ class Load {
     while (Clock::now() < ends_ || under_way_ > 0 || !waiting_.empty()) {
       context_.restart();
       context_.run_for(std::chrono::milliseconds(100));
+      report_.seconds = seconds_since(began_);
       if (on_tick) on_tick(report_);
       // What has not answered by then is lost.
       if (Clock::now() > ends_ + std::chrono::seconds(60)) break;
     }
     report_.failed += under_way_ + std::ssize(waiting_);
-    report_.seconds = seconds_since(began_);
     std::ranges::sort(report_.latencies);
     std::ranges::sort(report_.refusal_latencies);
     return std::move(report_);

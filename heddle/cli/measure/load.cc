@@ -1,4 +1,5 @@
 // heddle load: how many requests a server answers, and how soon.
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/base/error.h"
@@ -38,16 +39,16 @@ void take_url(const std::string& url, serve::TrafficOptions& o) {
   o.port = std::stoi(port);
 }
 
-std::vector<std::string> bodies_of(const Flags& flags) {
+std::vector<std::string> bodies_of(const Flags& flags, const std::string& path) {
   const Json common = Json::parse(flags.body, "--body");
   check(common.is_object(), ErrorKind::usage, "--body is {}; a JSON object is needed",
         common.describe());
   std::string field = flags.field;
   if (field.empty()) {
-    field = flags.load.path == "/v1/completions"  ? "prompt"
-            : flags.load.path == "/v1/embeddings" ? "input"
-            : flags.load.path == "/translate"     ? "q"
-                                                  : "text";
+    field = path == "/v1/completions"  ? "prompt"
+            : path == "/v1/embeddings" ? "input"
+            : path == "/translate"     ? "q"
+                                       : "text";
   }
   std::vector<std::string> bodies, texts;
   LineReader lines(flags.input);
@@ -111,16 +112,14 @@ void run(const Flags& flags) {
         "--seconds and --deadline must be above 0");
   check(options.clients >= 1 && options.most_connections >= 1 && flags.texts >= 1, ErrorKind::usage,
         "--clients, --connections and --texts must be at least 1");
-  Flags of_path = flags;
-  of_path.load = options;
-  options.bodies = bodies_of(of_path);
+  options.bodies = bodies_of(flags, options.path);
   Progress progress("load");
   const serve::TrafficReport report =
       serve::run_load(options, [&](const serve::TrafficReport& now) {
         if (!progress.is_due()) return;
-        const double answered = static_cast<double>(now.answered);
         progress.update(
-            0, fmt::format("{} sent, {} answered, {} refused", now.sent, answered, now.refused));
+            std::min(1.0, now.seconds / options.seconds),
+            fmt::format("{} sent, {} answered, {} refused", now.sent, now.answered, now.refused));
       });
   if (flags.json) {
     fmt::print("{}\n", as_json(report, options).dump());

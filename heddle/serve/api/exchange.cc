@@ -163,9 +163,10 @@ void Exchange::on_gone(std::function<void()> f) {
 
 // --- bodies --------------------------------------------------------------------------------------
 
-void check_room(const Service& service) {
+namespace {
+
+[[noreturn]] void refuse_for_now(const Service& service) {
   const int64_t taken = service.budget().taken();
-  if (taken < service.budget().most()) return;
   const double seconds = service.seconds_for(taken);
   throw Refusal{.status = 429,
                 .message = fmt::format("the queue holds {} of {} tokens; try in {:.1f} s", taken,
@@ -173,6 +174,20 @@ void check_room(const Service& service) {
                 .type = "overloaded",
                 .code = "queue_full",
                 .retry_after = seconds};
+}
+
+}  // namespace
+
+void check_room(const Service& service) {
+  if (service.budget().taken() >= service.budget().most()) refuse_for_now(service);
+}
+
+void take_room(Service& service, int64_t tokens) {
+  if (tokens > service.budget().most()) {
+    refuse("the request may come to {} tokens; at most {} may wait and run here at once", tokens,
+           service.budget().most());
+  }
+  if (!service.budget().take(tokens)) refuse_for_now(service);
 }
 
 SharedModel model_of(const Service& service, const Json& body, ModelUse use) {

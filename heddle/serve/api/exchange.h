@@ -108,6 +108,8 @@ void classify(const SharedExchange& e);
 
 /// Errors: Refusal 429 where the queue is full, before anything is tokenized.
 void check_room(const Service& service);
+/// Takes so many tokens of the budget. Errors: the same; Refusal 400 for more than there ever are.
+void take_room(Service& service, int64_t tokens);
 /// The model that a body names with "model", or, without, the first of this use.
 /// Errors: Refusal 404 for one that there is not, or of another use.
 SharedModel model_of(const Service& service, const Json& body, ModelUse use);

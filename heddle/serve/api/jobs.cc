@@ -90,8 +90,7 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
                 std::function<void()> before) {
   Service& service = e->service;
   std::vector<int64_t> tokens;
-  int64_t all = 0;
-  int64_t width = 0;
+  int64_t all = 0, width = 0;
   for (const QueuedJob& job : jobs) {
     // Each sequence of a step costs its logits, however short it is.
     tokens.push_back(std::max(model->scheduler->rows_needed(job.request), 16 * job.width));
@@ -105,20 +104,7 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   if (width > 2 * service.options().most_texts) {
     refuse("the request has {} sequences; at most {}", width, 2 * service.options().most_texts);
   }
-  if (all > service.budget().most()) {
-    refuse("the request may come to {} tokens; at most {} may wait and run here at once", all,
-           service.budget().most());
-  }
-  if (!service.budget().take(all)) {
-    const int64_t taken = service.budget().taken();
-    const double seconds = service.seconds_for(taken);
-    throw Refusal{.status = 429,
-                  .message = fmt::format("the queue holds {} of {} tokens; try in {:.1f} s", taken,
-                                         service.budget().most(), seconds),
-                  .type = "overloaded",
-                  .code = "queue_full",
-                  .retry_after = seconds};
-  }
+  take_room(service, all);
   const auto batch = std::make_shared<Batch>(e, model);
   e->on_gone([batch, &service] { service.engine().post([batch] { batch->drop(); }); });
   service.engine().post([batch, jobs = std::move(jobs), tokens = std::move(tokens),

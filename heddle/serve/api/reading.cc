@@ -27,18 +27,7 @@ class Reading : public std::enable_shared_from_this<Reading> {
 
   // Errors: Refusal where there is no room.
   void start() {
-    Service& service = exchange_->service;
-    if (tokens_ > service.budget().most()) {
-      refuse("the texts may come to {} tokens; at most {} may wait and run here at once", tokens_,
-             service.budget().most());
-    }
-    if (!service.budget().take(tokens_)) {
-      throw Refusal{.status = 429,
-                    .message = "the queue is full",
-                    .type = "overloaded",
-                    .code = "queue_full",
-                    .retry_after = service.seconds_for(service.budget().taken())};
-    }
+    take_room(exchange_->service, tokens_);
     exchange_->on_gone([self = shared_from_this()] { self->is_gone_ = true; });
     go_on();
   }

@@ -16,7 +16,6 @@ struct HttpRequest {
   std::string query = {};  ///< behind the "?", as it came
   std::vector<std::pair<std::string, std::string>> headers = {};  ///< names in small letters
   std::string body = {};
-  std::string peer = {};  ///< address and port of the client
 
   /// The value of a header, nullptr where there is none. name: in small letters
   const std::string* header(std::string_view name) const;

@@ -4,9 +4,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
-#include <deque>
-#include <optional>
 #include <set>
 
 #include "heddle/base/error.h"
@@ -71,8 +68,6 @@ HttpServer::Session::Session(std::shared_ptr<Implementation> server, tcp::socket
     : server_(std::move(server)), stream_(std::move(socket)), buffer_(kBuffer) {
   ErrorCode ignored;
   stream_.socket().set_option(tcp::no_delay(true), ignored);
-  const auto peer = stream_.socket().remote_endpoint(ignored);
-  if (!ignored) peer_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
   server_->sessions_.insert(this);
   ++server_->open_;
 }
@@ -147,8 +142,7 @@ void HttpServer::Session::hand_on() {
   is_old_ = message.version() < 11;
   HttpRequest request{.method = std::string(message.method_string()),
                       .path = std::string(message.target()),
-                      .body = std::move(message.body()),
-                      .peer = peer_};
+                      .body = std::move(message.body())};
   const size_t mark = request.path.find('?');
   if (mark != std::string::npos) {
     request.query = request.path.substr(mark + 1);

@@ -83,7 +83,6 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
-  std::string peer_;
   State state_ = State::idle;
   uint64_t number_ = 0;  // of the request; replies to others are dropped
   bool is_kept_ = false, is_old_ = false;
