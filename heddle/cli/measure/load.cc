@@ -8,6 +8,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/lines.h"
 #include "heddle/serve/load.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -58,7 +59,9 @@ std::vector<std::string> bodies_of(const Flags& flags, const std::string& path) 
     bodies.push_back(body.dump());
     texts.clear();
   };
+  int64_t number = 0;
   for (std::string line; lines.next(line);) {
+    check_text(line, fmt::format("{}: line {}", flags.input, ++number));
     texts.push_back(line);
     if (std::ssize(texts) == flags.texts) flush();
   }
