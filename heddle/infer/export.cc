@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <system_error>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -200,10 +198,7 @@ Exported export_for_timm(const LoadedModel& model, const std::string& out, DType
 Exported export_model(const std::string& path, const std::string& out,
                       const ExportOptions& options) {
   const std::string folder = find_model_dir(path);
-  std::error_code none_there;  // where `out` does not exist yet
-  check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
-        "{}: the model itself is there; choose another folder", out);
-  check_model_folder(out, options.overwrite);
+  check_model_folder(out, folder, options.overwrite);
   LoadedModel model = load_model(folder);
   const bool was_quantized = model.parameters.is_quantized();
   model.parameters.dequantize();

@@ -79,10 +79,7 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
 QuantizedModel quantize_model(const std::string& path, const std::string& out,
                               const QuantizeOptions& options) {
   const std::string folder = find_model_dir(path);
-  std::error_code none_there;  // where `out` does not exist yet
-  check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
-        "{}: the model itself is there; choose another folder", out);
-  check_model_folder(out, options.overwrite);
+  check_model_folder(out, folder, options.overwrite);
   LoadedModel model = load_model(folder, {.tokenizers = LoadOptions::Tokenizers::if_there});
   if (options.before) options.before(model);
   QuantizedModel result;

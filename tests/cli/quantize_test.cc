@@ -72,6 +72,13 @@ TEST_F(Quantize, export_writes_the_rounded_weights_and_says_so) {
   EXPECT_EQ(run_heddle({"generate", out, "--prompt", "the", "-n", "4"}).exit_code, 0);
 }
 
+TEST_F(Quantize, how_sentences_become_vectors_is_said_not_to_come_along) {
+  const CliResult result = run_heddle(
+      {"quantize", std::string(kFixtures) + "/texts/encoder", "--to", "int8", "-o", made_});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("modules.json"), std::string::npos) << result.err;
+}
+
 TEST_F(Quantize, training_from_it_is_a_usage_error_that_says_what_to_do) {
   make("int4");
   const std::string text = (folder_ / "text.txt").string();

@@ -93,7 +93,10 @@ void replace_files(const std::string& path, const std::string& made) {
 
 }  // namespace
 
-void check_model_folder(const std::string& path, bool overwrite) {
+void check_model_folder(const std::string& path, const std::string& source, bool overwrite) {
+  std::error_code none_there;  // where `path` does not exist yet
+  check(!std::filesystem::equivalent(path, source, none_there), ErrorKind::usage,
+        "{}: the model itself is there; choose another folder", path);
   const Names names = names_in(path);
   if (names.empty()) return;
   check(overwrite, ErrorKind::usage,

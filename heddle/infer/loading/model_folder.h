@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-/// Errors: usage if the folder is not empty, without `overwrite` or with other files than a
-/// model's.
-void check_model_folder(const std::string& path, bool overwrite);
+/// Errors: usage if the folder is that of `source`, the model it is made of, or not empty, without
+/// `overwrite` or with other files than a model's.
+void check_model_folder(const std::string& path, const std::string& source, bool overwrite);
 
 /// Makes the folder and lets `writer` fill a temporary one in it; then the files change places with
 /// those of the model that was there, config.json, without which there is no model, being the first
