@@ -90,6 +90,7 @@ std::span<const Route> routes();
 // --- routes, by the file that has them -----------------------------------------------------------
 
 void front_page(const SharedExchange& e);
+void openapi(const SharedExchange& e);
 void health_live(const SharedExchange& e);
 void health_ready(const SharedExchange& e);
 void metrics(const SharedExchange& e);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/", Dialect::openai, front_page, false},
+    {"GET", "/openapi.json", Dialect::openai, openapi, false},
     {"GET", "/health/live", Dialect::openai, health_live, false},
     {"GET", "/health/ready", Dialect::openai, health_ready, false},
     {"GET", "/metrics", Dialect::openai, metrics},
@@ -117,6 +118,18 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
 }
 
 // --- what the server says of itself --------------------------------------------------------------
+
+namespace {
+
+constexpr inspect::Asset kDescriptions[] = {
+#include "openapi.inc"  // written by CMakeLists.txt
+};
+
+}  // namespace
+
+void openapi(const SharedExchange& e) {
+  e->send_text(std::string(kDescriptions[0].text), "application/json");
+}
 
 void health_live(const SharedExchange& e) { e->send(Json::object({{"status", "live"}})); }
 
