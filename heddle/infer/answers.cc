@@ -101,6 +101,15 @@ std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<c
   return classes_of(model, mean);
 }
 
+Json class_json(const std::vector<std::string>& labels, const std::vector<double>& probabilities) {
+  const auto best = std::ranges::max_element(probabilities) - probabilities.begin();
+  Json json = Json::object({{"label", labels[static_cast<size_t>(best)]}});
+  for (size_t i = 0; i < probabilities.size(); ++i) {
+    json["probabilities"][labels[i]] = probabilities[i];
+  }
+  return json;
+}
+
 std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,
                                                    std::span<const std::vector<std::string>> texts,
                                                    const Precision& precision, int64_t& cut) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/json/json.h"
 #include "heddle/infer/image_batch.h"
 #include "heddle/infer/loading/text_model.h"
 
@@ -38,6 +39,9 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
 /// of their size, or gives what is not finite.
 std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<const Image> images,
                                           const Precision& precision, bool mirrored = false);
+
+/// One of them as JSON: {"label": the likeliest, "probabilities": {LABEL: p, ..}}.
+Json class_json(const std::vector<std::string>& labels, const std::vector<double>& probabilities);
 
 /// The likeliest class of a word.
 struct WordClass {

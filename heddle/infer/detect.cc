@@ -79,6 +79,21 @@ std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<
   return all;
 }
 
+Json objects_json(std::span<const ScoredBox> boxes, const std::vector<std::string>& labels,
+                  ImageSize image) {
+  const auto rounded = [](double x) { return std::round(x * 100) / 100; };
+  Json json =
+      Json::object({{"width", image.width}, {"height", image.height}, {"objects", Json::array()}});
+  for (const ScoredBox& one : boxes) {
+    json["objects"].push_back(
+        Json::object({{"label", labels[static_cast<size_t>(one.label)]},
+                      {"score", std::round(one.score * 1e6) / 1e6},
+                      {"box", Json::Array{rounded(one.box.x0), rounded(one.box.y0),
+                                          rounded(one.box.x1), rounded(one.box.y1)}}}));
+  }
+  return json;
+}
+
 std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,
                                   ImageSize image) {
   std::vector<ScoredBox> sure;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "heddle/base/json/json.h"
 #include "heddle/infer/image_batch.h"
 #include "heddle/models/detector.h"
 #include "heddle/vision/boxes.h"
@@ -34,6 +35,11 @@ std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<
                                            std::span<const ImageSize> originals,
                                            const Precision& precision,
                                            int64_t most_pixels = kMostPassPixels);
+
+/// {"width", "height", "objects": [{"label", "score", "box": [left, top, right, bottom]}]}: of the
+/// image, in pixels, scores to six digits, boxes to hundredths.
+Json objects_json(std::span<const ScoredBox> boxes, const std::vector<std::string>& labels,
+                  ImageSize image);
 
 /// Those of at least `threshold`, clipped to their image.
 std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,

@@ -40,6 +40,17 @@ bool generates(const ModelConfig& config) {
   return std::ranges::any_of(config.heads(), is_of_text, &HeadClass::head);
 }
 
+ModelUse use_of(const ImageReader& reader) {
+  if (reader.loaded.model->as<Detector>() != nullptr) {
+    check_sees_all(reader.processor, reader.loaded.path);
+    return ModelUse::detect;
+  }
+  check(reader.loaded.model->heads().sequence_classes != nullptr, ErrorKind::data,
+        "{}: a model of images that gives neither classes nor objects; serve has no use for it",
+        reader.loaded.path);
+  return ModelUse::classify_images;
+}
+
 ModelUse use_of(const std::string& folder) {
   if (is_translator(folder)) return ModelUse::translate;
   return generates(*load_model_config(folder)) ? ModelUse::generate : ModelUse::read;
@@ -54,7 +65,8 @@ SentenceEncoder load(const std::string& folder, ModelUse use) {
 }  // namespace
 
 const char* model_use_name(ModelUse use) {
-  static constexpr const char* names[] = {"translation", "generation", "embedding"};
+  static constexpr const char* names[] = {"translation", "generation", "embedding",
+                                          "image-classification", "object-detection"};
   return names[static_cast<size_t>(use)];
 }
 
@@ -64,8 +76,11 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   const std::string folder = has_name ? argument.substr(equals + 1) : argument;
   const std::string name = has_name ? argument.substr(0, equals) : name_of(folder);
   check(!name.empty(), ErrorKind::usage, "'{}': the name before the = is missing", argument);
-  check(!reads_images(folder), ErrorKind::data,
-        "{}: a model of images; serve takes models of texts so far", folder);
+  if (reads_images(folder)) {
+    auto model = std::make_shared<ServedModel>(load_image_reader(folder));
+    model->name = name, model->use = use_of(model->images()), model->precision = options.precision;
+    return model;
+  }
   const ModelUse use = use_of(folder);
   auto model = std::make_shared<ServedModel>(load(folder, use));
   model->name = name, model->use = use, model->precision = options.precision;

@@ -5,33 +5,41 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/detect.h"
 #include "heddle/infer/embed.h"
 #include "heddle/serve/scheduler.h"
 
 namespace heddle::serve {
 
 /// What a model is asked for.
-enum class ModelUse : uint8_t { translate, generate, read };
-/// "translation", "generation", "embedding".
+enum class ModelUse : uint8_t { translate, generate, read, classify_images, detect };
+/// "translation", "generation", "embedding", "image-classification", "object-detection".
 const char* model_use_name(ModelUse use);
 
 struct ServedModel {
-  explicit ServedModel(SentenceEncoder loaded_one) : encoder(std::move(loaded_one)) {}
+  explicit ServedModel(SentenceEncoder of_texts) : model(std::move(of_texts)) {}
+  explicit ServedModel(ImageReader of_images) : model(std::move(of_images)) {}
 
   std::string name;  ///< that requests name it by
   ModelUse use = ModelUse::read;
   /// Languages that it translates from and into, if its name is a pair of them: "en-de".
   std::string source_language = {}, target_language = {};
-  SentenceEncoder encoder;        ///< text: the model, whatever its use; options: of one that reads
-  int32_t default_language = -1;  ///< of sources, as the folder has it
+  /// SentenceEncoder::text: the model, whatever its use; options: of one that reads.
+  std::variant<SentenceEncoder, ImageReader> model;
+  int32_t default_language = -1;              ///< of sources, as the folder has it
   TranslateOptions translating = {};          ///< how it translates where a request does not say
   std::unique_ptr<Scheduler> scheduler = {};  ///< of one that writes tokens
   Precision precision = {};
 
-  LoadedModel& loaded() { return encoder.text; }
-  const LoadedModel& loaded() const { return encoder.text; }
+  const SentenceEncoder& encoder() const { return std::get<SentenceEncoder>(model); }
+  const ImageReader& images() const { return std::get<ImageReader>(model); }
+  const LoadedModel& loaded() const { return has_images() ? images().loaded : encoder().text; }
+  LoadedModel& loaded() { return const_cast<LoadedModel&>(std::as_const(*this).loaded()); }
+  /// Whether it reads images, not texts.
+  bool has_images() const { return std::holds_alternative<ImageReader>(model); }
 };
 
 struct ServedModelOptions {
@@ -42,7 +50,8 @@ struct ServedModelOptions {
 using SharedModel = std::shared_ptr<ServedModel>;
 
 /// Loads what `argument` names: a folder, or NAME=FOLDER; without a name it is the folder's (of
-/// RUN/best the run's). Errors: those of loading; data for a model of images.
+/// RUN/best the run's). Errors: those of loading; data for a model of images that gives neither
+/// classes nor objects.
 SharedModel load_served_model(const std::string& argument, const ServedModelOptions& options);
 
 }  // namespace heddle::serve

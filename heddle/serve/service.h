@@ -24,6 +24,7 @@ struct ServiceOptions {
   int64_t queue_seconds = 30;     ///< that a job may wait
   int64_t most_texts = 512;       ///< of a request
   int64_t most_beams = 16, most_results = 16;
+  int64_t most_pixels = 25'000'000;  ///< of an image
   HttpLimits http = {};
 };
 

@@ -7,15 +7,18 @@
 
 #include "heddle/serve/service.h"
 #include "tests/cli/language_model.h"
+#include "tests/cli/vision_model.h"
 
 namespace heddle::serve {
 
-// The models of all tests: a translator called en-de, and a GPT-2.
+// The models of all tests: a translator called en-de, and a GPT-2; models of images.
 inline const std::string& model_folder() {
   static const testing::TempDir folder;
   static const std::string path = [] {
     testing::write_small_model((folder / "en-de").string());
     testing::write_language_model((folder / "gpt").string());
+    testing::write_vision_model((folder / "vit").string());
+    testing::write_vision_model((folder / "detr").string(), "detr");
     return folder.path().string();
   }();
   return path;
@@ -24,6 +27,12 @@ inline const std::string& model_folder() {
 inline ServiceOptions default_service() {
   ServiceOptions options;
   options.models = {model_folder() + "/en-de", "small=" + model_folder() + "/gpt"};
+  return options;
+}
+
+inline ServiceOptions image_service() {
+  ServiceOptions options;
+  options.models = {model_folder() + "/vit", model_folder() + "/detr"};
   return options;
 }
 

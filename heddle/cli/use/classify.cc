@@ -45,16 +45,16 @@ std::vector<TextToClassify> parts_of(std::span<const std::string> texts, bool is
 // image: the file, of classes of images
 void print_one(const std::vector<std::string>& labels, const std::vector<double>& p,
                const Flags& flags, const std::string& image = "") {
-  std::vector<size_t> order(p.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
   if (flags.text.json) {
     Json line = Json::object();
     if (!image.empty()) line["image"] = image;
-    line["label"] = labels[order[0]];
-    for (size_t i = 0; i < p.size(); ++i) line["probabilities"][labels[i]] = p[i];
+    const Json classes = class_json(labels, p);
+    for (const auto& [key, value] : classes.as_object()) line[key] = value;
     return print_result(line.dump());
   }
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
   std::string line = image;
   order.resize(std::min(order.size(), static_cast<size_t>(flags.top)));
   for (const size_t i : order) {

@@ -1,8 +1,6 @@
 // heddle detect: the objects of images, with boxes around them.
 #include "heddle/infer/detect.h"
 
-#include <cmath>
-
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -22,25 +20,13 @@ struct Flags {
   bool json = false;
 };
 
-// Hundredths of a pixel.
-double rounded(double x) { return std::round(x * 100) / 100; }
-
-Json as_json(const ScoredBox& one, const std::vector<std::string>& labels) {
-  return Json::object({{"label", labels[static_cast<size_t>(one.label)]},
-                       {"score", std::round(one.score * 1e6) / 1e6},
-                       {"box", Json::Array{rounded(one.box.x0), rounded(one.box.y0),
-                                           rounded(one.box.x1), rounded(one.box.y1)}}});
-}
-
 // A line of JSON an image; else a line an object, and none for an image without.
 void print_boxes(const std::string& path, const std::vector<std::string>& labels, ImageSize size,
                  std::span<const ScoredBox> boxes, bool is_json) {
   if (is_json) {
-    Json line = Json::object({{"image", path},
-                              {"width", size.width},
-                              {"height", size.height},
-                              {"objects", Json::array()}});
-    for (const ScoredBox& one : boxes) line["objects"].push_back(as_json(one, labels));
+    Json line = Json::object({{"image", path}});
+    const Json objects = objects_json(boxes, labels, size);
+    for (const auto& [key, value] : objects.as_object()) line[key] = value;
     return print_result(line.dump());
   }
   for (const ScoredBox& one : boxes) {

@@ -34,11 +34,12 @@ void say_limits(const serve::ServiceOptions& o) {
   const serve::HttpLimits& h = o.http;
   log_info(
       "limits: {} connections, header {} bytes, body {} bytes, unread output {} bytes; {} texts, "
-      "beam {}, n {}; {} cache rows a model, {} tokens queued, waits of {} s; header {} s, body {} "
+      "beam {}, n {}, {} pixels; {} cache rows a model, {} tokens queued, waits of {} s; header {} "
+      "s, body {} "
       "s, idle {} s",
       h.connections, h.header_bytes, h.body_bytes, h.output_bytes, o.most_texts, o.most_beams,
-      o.most_results, o.cache_rows, o.queue_tokens, o.queue_seconds, h.header_seconds,
-      h.body_seconds, h.idle_seconds);
+      o.most_results, o.most_pixels, o.cache_rows, o.queue_tokens, o.queue_seconds,
+      h.header_seconds, h.body_seconds, h.idle_seconds);
 }
 
 void check_limits(const serve::ServiceOptions& o) {
@@ -55,6 +56,7 @@ void check_limits(const serve::ServiceOptions& o) {
   check(o.most_beams >= 1 && o.most_beams <= kMostBeams, ErrorKind::usage,
         "`max_beam` is {}; it must be from 1 to {}", o.most_beams, kMostBeams);
   check_least("max_n", o.most_results, 1);
+  check_least("max_pixels", o.most_pixels, 1);
 }
 
 void run(const Flags& flags) {
@@ -103,7 +105,8 @@ void run(const Flags& flags) {
 
 void add_serve(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
-      "serve", "Answer over HTTP: translations, completions, embeddings, classes", run);
+      "serve",
+      "Answer over HTTP: translations, completions, embeddings, classes, objects of images", run);
   command
       .add_option("model", flags.models,
                   "model directories or runs, each FOLDER or NAME=FOLDER; a translator called "
@@ -131,6 +134,7 @@ void add_serve(Subcommand& app) {
   command.add_setting("--max-texts", o.most_texts, "texts of a request");
   command.add_setting("--max-beam", o.most_beams, "hypotheses of a search");
   command.add_setting("--max-n", o.most_results, "results for a text");
+  command.add_setting("--max-pixels", o.most_pixels, "pixels of an image");
 }
 
 }  // namespace heddle::cli

@@ -104,6 +104,8 @@ void deepl_usage(const SharedExchange& e);
 void completions(const SharedExchange& e);
 void embeddings(const SharedExchange& e);
 void classify(const SharedExchange& e);
+void images_classify(const SharedExchange& e);
+void images_detect(const SharedExchange& e);
 
 // --- reading of bodies ---------------------------------------------------------------------------
 

@@ -31,15 +31,18 @@ std::string decoded(std::string_view text) {
 }
 
 // Members that are numbers in JSON.
-bool is_number_key(std::string_view key) { return key == "alternatives"; }
+bool is_number_key(std::string_view key) { return key == "alternatives" || key == "threshold"; }
 
-}  // namespace
+Json number_of_text(const std::string& key, const std::string& value) try {
+  const Json number = Json::parse(value);
+  if (!number.is_number()) refuse("`{}` is '{}'; it must be a number", key, value);
+  return number;
+} catch (const Error&) {
+  refuse("`{}` is '{}'; it must be a number", key, value);
+}
 
-Json body_of(const Exchange& e) {
-  const std::string* type = e.request.header("content-type");
-  if (type == nullptr || !type->starts_with("application/x-www-form-urlencoded")) return e.json();
+Json form_json(std::string_view rest) {
   Json body = Json::object();
-  std::string_view rest = e.request.body;
   for (int fields = 0; !rest.empty(); ++fields) {
     if (fields > 1024) refuse("the form has more than 1,024 fields");
     const std::string_view field = rest.substr(0, rest.find('&'));
@@ -50,11 +53,7 @@ Json body_of(const Exchange& e) {
         equals < field.size() ? decoded(field.substr(equals + 1)) : std::string();
     if (key.empty()) continue;
     if (is_number_key(key)) {
-      if (value.empty() || value.size() > 9 ||
-          value.find_first_not_of("0123456789") != std::string::npos) {
-        refuse("`{}` is '{}'; it must be an integer", key, value);
-      }
-      body[key] = std::stoll(value);
+      body[key] = number_of_text(key, value);
     } else if (!body.contains(key)) {
       body[key] = value;
     } else {
@@ -65,5 +64,15 @@ Json body_of(const Exchange& e) {
   }
   return body;
 }
+
+}  // namespace
+
+Json body_of(const Exchange& e) {
+  const std::string* type = e.request.header("content-type");
+  if (type == nullptr || !type->starts_with("application/x-www-form-urlencoded")) return e.json();
+  return form_json(e.request.body);
+}
+
+Json query_of(const Exchange& e) { return form_json(e.request.query); }
 
 }  // namespace heddle::serve

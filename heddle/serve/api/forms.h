@@ -1,4 +1,4 @@
-// Bodies that are JSON or forms.
+// Bodies that are JSON or forms, and queries.
 #pragma once
 
 #include "heddle/serve/api/exchange.h"
@@ -9,5 +9,7 @@ namespace heddle::serve {
 /// then every member is a string, and one that comes several times an array of them.
 /// Errors: Refusal.
 Json body_of(const Exchange& e);
+/// The same of what stands behind the "?".
+Json query_of(const Exchange& e);
 
 }  // namespace heddle::serve

@@ -1,74 +1,49 @@
 // Vectors and classes of texts: one pass over those of a request, between the steps of others.
-#include <atomic>
 #include <bit>
 #include <memory>
 
 #include "heddle/infer/answers.h"
-#include "heddle/serve/api/exchange.h"
+#include "heddle/serve/api/between_steps.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
 namespace {
 
-// Reads the texts of a request some at a time, so that those who wait for tokens do not wait for
-// all of them. Of the engine's thread, once it is there.
-class Reading : public std::enable_shared_from_this<Reading> {
- public:
-  using Answers = std::function<void(std::span<const std::string>, int64_t& cut)>;
-  // answers: takes those of some texts; last: the response once all are there
-  Reading(SharedExchange e, std::vector<std::string> texts, Answers answers,
-          std::function<Json()> last)
-      : exchange_(std::move(e)),
-        texts_(std::move(texts)),
-        answers_(std::move(answers)),
-        last_(std::move(last)) {
-    for (const std::string& text : texts_) tokens_ += std::ssize(text) / 2 + 2;
-  }
+// Texts of a request, read some at a time, so that those who wait for tokens do not wait for all of
+// them.
+struct Reading {
+  SharedExchange exchange;
+  std::vector<std::string> texts;
+  /// Takes some of them; cut: raised by those that are too long.
+  std::function<void(std::span<const std::string>, int64_t& cut)> answers;
+  std::function<Json()> last;  // the response, once all are there
+  size_t next = 0;
 
-  // Errors: Refusal where there is no room.
-  void start() {
-    take_room(exchange_->service, tokens_);
-    exchange_->on_gone([self = shared_from_this()] { self->is_gone_ = true; });
-    go_on();
-  }
-
- private:
   static constexpr int64_t kBytes = 1 << 14;  // of a pass
 
-  void go_on() {
-    exchange_->service.engine().post([self = shared_from_this()] { self->read(); });
-  }
-  void read() {
-    const bool goes_on = !is_gone_ && read_some();
-    if (goes_on) return go_on();
-    exchange_->service.worked_off(tokens_);
-  }
   // Whether there are more.
-  bool read_some() try {
-    size_t end = next_;
-    for (int64_t bytes = 0; end < texts_.size() && (end == next_ || bytes < kBytes); ++end) {
-      bytes += std::ssize(texts_[end]);
+  bool read_some() {
+    size_t end = next;
+    for (int64_t bytes = 0; end < texts.size() && (end == next || bytes < kBytes); ++end) {
+      bytes += std::ssize(texts[end]);
     }
     int64_t cut = 0;
-    answers_(std::span(texts_).subspan(next_, end - next_), cut);
+    answers(std::span(texts).subspan(next, end - next), cut);
     if (cut > 0) refuse("{} of the texts are longer than the model takes", cut);
-    next_ = end;
-    if (next_ < texts_.size()) return true;
-    exchange_->send(last_());
-    return false;
-  } catch (...) {
-    exchange_->fail(std::current_exception());
+    next = end;
+    if (next < texts.size()) return true;
+    exchange->send(last());
     return false;
   }
-
-  SharedExchange exchange_;
-  std::vector<std::string> texts_;
-  Answers answers_;
-  std::function<Json()> last_;
-  int64_t tokens_ = 0;
-  size_t next_ = 0;
-  std::atomic<bool> is_gone_ = false;
 };
+
+void start(Reading reading) {
+  int64_t tokens = 0;
+  for (const std::string& text : reading.texts) tokens += std::ssize(text) / 2 + 2;
+  const SharedExchange e = reading.exchange;
+  work_between_steps(e, tokens,
+                     [reading = std::move(reading)]() mutable { return reading.read_some(); });
+}
 
 // Floats, little-endian, as OpenAI's clients ask for them.
 std::string packed(const std::vector<float>& values) {
@@ -106,7 +81,7 @@ void embeddings(const SharedExchange& e) {
   };
   const auto found = std::make_shared<Found>();
   const auto answers = [found, format, model](std::span<const std::string> some, int64_t& cut) {
-    for (const auto& vector : embed(model->encoder, some, model->precision, cut)) {
+    for (const auto& vector : embed(model->encoder(), some, model->precision, cut)) {
       Json one = Json::object({{"object", "embedding"}, {"index", found->list.size()}});
       one["embedding"] = format == "base64" ? Json(packed(vector)) : Json(vector);
       found->list.push_back(std::move(one));
@@ -123,7 +98,7 @@ void embeddings(const SharedExchange& e) {
         Json::object({{"prompt_tokens", found->tokens}, {"total_tokens", found->tokens}});
     return json;
   };
-  std::make_shared<Reading>(e, texts, answers, last)->start();
+  start({.exchange = e, .texts = texts, .answers = answers, .last = last});
 }
 
 void classify(const SharedExchange& e) {
@@ -134,22 +109,15 @@ void classify(const SharedExchange& e) {
   const auto answers = [list, model](std::span<const std::string> some, int64_t& cut) {
     std::vector<TextToClassify> asked;
     for (const std::string& text : some) asked.push_back({text});
-    const auto& labels = model->loaded().model->labels();
     for (const auto& probabilities :
          heddle::classify(model->loaded(), asked, model->precision, cut)) {
-      Json one = Json::object();
-      size_t best = 0;
-      for (size_t k = 0; k < probabilities.size(); ++k) {
-        if (probabilities[k] > probabilities[best]) best = k;
-        one["probabilities"][labels[k]] = probabilities[k];
-      }
-      one["label"] = labels[best];
-      list->push_back(std::move(one));
+      list->push_back(class_json(model->loaded().model->labels(), probabilities));
     }
   };
-  std::make_shared<Reading>(e, texts, answers, [list, model] {
+  const auto last = [list, model] {
     return Json::object({{"model", model->name}, {"classes", std::move(*list)}});
-  })->start();
+  };
+  start({.exchange = e, .texts = texts, .answers = answers, .last = last});
 }
 
 }  // namespace heddle::serve

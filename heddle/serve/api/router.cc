@@ -21,6 +21,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/completions", Dialect::openai, completions},
     {"POST", "/v1/embeddings", Dialect::openai, embeddings},
     {"POST", "/v1/classify", Dialect::openai, classify},
+    {"POST", "/v1/images/classify", Dialect::openai, images_classify},
+    {"POST", "/v1/images/detect", Dialect::openai, images_detect},
     {"POST", "/translate", Dialect::libre, libre_translate},
     {"GET", "/languages", Dialect::libre, libre_languages},
     {"POST", "/v2/translate", Dialect::deepl, deepl_translate},

@@ -20,6 +20,15 @@ namespace {
 
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+// What each byte stands for; 64: nothing.
+constexpr auto kBase64Values = [] {
+  std::array<uint8_t, 256> values = {};
+  values.fill(64);
+  for (size_t i = 0; i < kBase64.size(); ++i) {
+    values[static_cast<unsigned char>(kBase64[i])] = static_cast<uint8_t>(i);
+  }
+  return values;
+}();
 
 UChar32 code(char32_t c) { return static_cast<UChar32>(c); }
 
@@ -252,10 +261,10 @@ std::string base64_bytes(std::string_view text, const std::string& source) {
   uint32_t bits = 0;
   int count = 0;
   for (size_t at = 0; at < text.size(); ++at) {
-    const size_t value = kBase64.find(text[at]);
-    check(value != kBase64.npos, ErrorKind::data, "{}: byte 0x{:02x} at offset {} is not base 64",
-          source, static_cast<unsigned char>(text[at]), at);
-    bits = bits << 6 | static_cast<uint32_t>(value);
+    const uint32_t value = kBase64Values[static_cast<unsigned char>(text[at])];
+    check(value < 64, ErrorKind::data, "{}: byte 0x{:02x} at offset {} is not base 64", source,
+          static_cast<unsigned char>(text[at]), at);
+    bits = bits << 6 | value;
     count += 6;
     if (count >= 8) {
       count -= 8;

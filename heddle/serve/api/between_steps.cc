@@ -1,0 +1,48 @@
+// A task that posts itself again.
+#include "heddle/serve/api/between_steps.h"
+
+#include <atomic>
+#include <utility>
+
+namespace heddle::serve {
+namespace {
+
+class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
+ public:
+  SteppedWork(SharedExchange e, int64_t tokens, std::function<bool()> step)
+      : exchange_(std::move(e)), tokens_(tokens), step_(std::move(step)) {}
+
+  void start() {
+    exchange_->on_gone([self = shared_from_this()] { self->is_gone_ = true; });
+    go_on();
+  }
+
+ private:
+  void go_on() {
+    exchange_->service.engine().post([self = shared_from_this()] { self->work(); });
+  }
+  void work() {
+    if (!is_gone_ && has_more()) return go_on();
+    exchange_->service.worked_off(tokens_);
+  }
+  bool has_more() try {
+    return step_();
+  } catch (...) {
+    exchange_->fail(std::current_exception());
+    return false;
+  }
+
+  SharedExchange exchange_;
+  int64_t tokens_;
+  std::function<bool()> step_;
+  std::atomic<bool> is_gone_ = false;
+};
+
+}  // namespace
+
+void work_between_steps(const SharedExchange& e, int64_t tokens, std::function<bool()> step) {
+  take_room(e->service, tokens);
+  std::make_shared<SteppedWork>(e, tokens, std::move(step))->start();
+}
+
+}  // namespace heddle::serve
