@@ -7,6 +7,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/mmap.h"
+#include "heddle/infer/loading/sentence_modules.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/text/strings/strings.h"
 
@@ -201,7 +202,7 @@ DenseLayer read_dense(const std::string& folder) {
 
 /// sentence_bert_config.json of the model's folder.
 void read_limits(const std::string& folder, SentenceEncoder& encoder) {
-  const std::string path = join_path(folder, "sentence_bert_config.json");
+  const std::string path = join_path(folder, kSentenceLimitsName);
   const Json json = optional_file(path);
   encoder.options.lower_case = is_set(json, "do_lower_case", path);
   const Json* most = json.find("max_seq_length");
@@ -213,36 +214,12 @@ void read_limits(const std::string& folder, SentenceEncoder& encoder) {
 }
 
 std::string read_prompt(const std::string& folder) {
-  const std::string path = join_path(folder, "config_sentence_transformers.json");
+  const std::string path = join_path(folder, kSentencePromptsName);
   const Json json = optional_file(path);
   const Json* name = json.find("default_prompt_name");
   if (name == nullptr || name->is_null()) return "";
   const std::string& key = name->as_string(path + ": key 'default_prompt_name'");
   return json.at("prompts", path).get_string(key, path);
-}
-
-/// A line of modules.json.
-struct Module {
-  std::string type;    ///< the last part: "Pooling"
-  std::string folder;  ///< of its files
-};
-
-std::vector<Module> read_modules(const std::string& folder) {
-  const std::string path = join_path(folder, "modules.json");
-  const Json json = Json::load(path);
-  std::vector<Module> modules;
-  for (const Json& one : json.as_array(path)) {
-    const std::string& type = one.get_string("type", path);
-    const std::string& place = one.get_string("path", path);
-    check(place.find("..") == std::string::npos && !place.starts_with('/'), ErrorKind::data,
-          "{}: the path '{}' leaves the folder", path, place);
-    modules.push_back({type.substr(type.rfind('.') + 1),  // npos + 1 is 0
-                       place.empty() ? folder : join_path(folder, place)});
-  }
-  check(!modules.empty() && modules[0].type == "Transformer", ErrorKind::data,
-        "{}: its first module is {}; a Transformer is needed", path,
-        modules.empty() ? "absent" : "a " + modules[0].type);
-  return modules;
 }
 
 }  // namespace
@@ -257,8 +234,8 @@ Pooling pooling_of(const std::string& name) {
 }
 
 SentenceEncoder load_sentence_encoder(const std::string& path) {
-  if (!path_exists(join_path(path, "modules.json"))) return {load_text_model(path), {}};
-  const std::vector<Module> modules = read_modules(path);
+  if (!path_exists(join_path(path, kModulesName))) return {load_text_model(path), {}};
+  const std::vector<SentenceModule> modules = read_sentence_modules(path);
   SentenceEncoder encoder{load_text_model(modules[0].folder), {}};
   read_limits(modules[0].folder, encoder);
   encoder.options.prompt = read_prompt(path);
@@ -275,7 +252,7 @@ SentenceEncoder load_sentence_encoder(const std::string& path) {
            "{}: module {} is a {}; heddle knows a Transformer, then a Pooling, then Dense ones, "
            "then a "
            "Normalize",
-           join_path(path, "modules.json"), i, modules[i].type);
+           join_path(path, kModulesName), i, modules[i].type);
     }
   }
   return encoder;

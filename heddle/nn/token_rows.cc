@@ -41,21 +41,28 @@ void RowPool::take(int64_t n, std::vector<int32_t>& rows) {
   }
 }
 
-void RowCache::put(const Tensor& rows, std::span<const int32_t> places) {
+void RowCache::put(std::span<const Tensor> parts, DType dtype, std::span<const int32_t> places) {
   const auto n = static_cast<int64_t>(places.size());
   if (n == 0) return;
   const int64_t needed = *std::max_element(places.begin(), places.end()) + 1;
   const int64_t capacity = rows_.defined() ? rows_.size(0) : 0;
   if (needed > capacity) {
     const int64_t wanted = std::max(needed, std::min(limit_, std::max<int64_t>(64, 2 * needed)));
-    Tensor larger = Tensor::empty({wanted, rows.size(1)}, rows.dtype());
+    int64_t width = 0;
+    for (const Tensor& part : parts) width += part.size(1);
+    Tensor larger = Tensor::empty({wanted, width}, dtype);
     if (capacity > 0) kernels().convert(rows_.rows(), larger.rows().slice(0, capacity));
     rows_ = larger;
   }
-  for (int64_t begin = 0, end = 0; begin < n; begin = end) {  // neighbours together
-    for (end = begin + 1; end < n && places[end] == places[end - 1] + 1;) ++end;
-    kernels().convert(rows.rows().slice(begin, end - begin),
-                      rows_.rows().slice(places[begin], end - begin));
+  int64_t column = 0;
+  for (const Tensor& part : parts) {
+    const Tensor columns = rows_.slice(1, column, part.size(1));
+    for (int64_t begin = 0, end = 0; begin < n; begin = end) {  // neighbours together
+      for (end = begin + 1; end < n && places[end] == places[end - 1] + 1;) ++end;
+      kernels().convert(part.rows().slice(begin, end - begin),
+                        columns.rows().slice(places[begin], end - begin));
+    }
+    column += part.size(1);
   }
 }
 

@@ -82,7 +82,12 @@ class RowPool {
 class RowCache {
  public:
   /// Copies row i to row places[i]. rows: [n, width], any strides; places: [n]
-  void put(const Tensor& rows, std::span<const int32_t> places);
+  void put(const Tensor& rows, std::span<const int32_t> places) {
+    put({&rows, 1}, rows.dtype(), places);
+  }
+  /// The same of parts that stand side by side in a row of the cache, kept in `dtype`.
+  /// parts: [n, width of each], of any dtypes
+  void put(std::span<const Tensor> parts, DType dtype, std::span<const int32_t> places);
   /// So many are the most that will be needed: the cache grows no further ahead.
   void limit(int64_t rows) { limit_ = rows; }
   /// [capacity, width]

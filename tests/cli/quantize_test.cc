@@ -1,6 +1,7 @@
 // heddle quantize at the command line, and what other commands do with the folder that it writes.
 #include <gtest/gtest.h>
 
+#include "heddle/base/files/files.h"
 #include "tests/cli/language_model.h"
 
 namespace heddle::testing {
@@ -72,11 +73,23 @@ TEST_F(Quantize, export_writes_the_rounded_weights_and_says_so) {
   EXPECT_EQ(run_heddle({"generate", out, "--prompt", "the", "-n", "4"}).exit_code, 0);
 }
 
-TEST_F(Quantize, how_sentences_become_vectors_is_said_not_to_come_along) {
-  const CliResult result = run_heddle(
-      {"quantize", std::string(kFixtures) + "/texts/encoder", "--to", "int8", "-o", made_});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("modules.json"), std::string::npos) << result.err;
+TEST_F(Quantize, how_sentences_become_vectors_comes_along) {
+  const std::string source = std::string(kFixtures) + "/texts/dense";
+  const std::vector<std::string> quantize = {"quantize", source, "--to", "int8", "-o", made_};
+  const CliResult result = run_heddle(quantize);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* name :
+       {"/modules.json", "/sentence_bert_config.json", "/config_sentence_transformers.json",
+        "/1_Pooling/config.json", "/2_Dense/config.json", "/2_Dense/model.safetensors"}) {
+    EXPECT_EQ(read_file(made_ + name), read_file(source + name)) << name;
+  }
+  const CliResult embedded = run_heddle({"embed", made_, "--json"}, with_input("a small dog\n"));
+  ASSERT_EQ(embedded.exit_code, 0) << embedded.err;
+  // the folders of modules are the model's own: such a model is replaced by another
+  std::vector<std::string> again = quantize;
+  again.emplace_back("--overwrite");
+  EXPECT_EQ(run_heddle(again).exit_code, 0);
+  EXPECT_TRUE(path_exists(made_ + "/2_Dense/model.safetensors"));
 }
 
 TEST_F(Quantize, training_from_it_is_a_usage_error_that_says_what_to_do) {

@@ -76,6 +76,17 @@ class Queue {
   size_t next_ = 0;
 };
 
+// Sentences, the longest first, dealt out so that each hand gets as many and as long ones: nobody
+// waits for a last one that a hand had no room for.
+std::vector<std::vector<int64_t>> dealt(std::span<const int64_t> order, int64_t hands) {
+  std::vector<std::vector<int64_t>> dealt(static_cast<size_t>(hands));
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t round = i / dealt.size(), place = i % dealt.size();
+    dealt[round % 2 == 0 ? place : dealt.size() - 1 - place].push_back(order[i]);
+  }
+  return dealt;
+}
+
 // What sentence i asks of the engine.
 Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
                    const SearchConfig& search, const Sources& sources, int64_t i) {
@@ -202,16 +213,21 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   const auto translate = [&](Queue& queue, int64_t budget) {
     translate_queue(model, options, search, queue, budget / search.width(), results);
   };
-  int64_t budget = options.batch_tokens;
+  const int64_t budget = options.batch_tokens, threads = num_threads();
   const bool is_small = model.facts().multiplied <= kSmallModel && order.size() > 1;
   Queue all(sources, order);
   // A profile follows one thread.
-  if (!is_small || num_threads() == 1 || is_profiling()) {
+  if (!is_small || threads == 1 || is_profiling()) {
     translate(all, budget);
-    return results;
+  } else if (const int64_t rows = tokens * search.width(); rows <= budget * threads) {
+    const std::vector<std::vector<int64_t>> hands = dealt(order, threads);
+    parallel_for(threads, [&](int64_t t) {
+      Queue own(sources, hands[static_cast<size_t>(t)]);
+      translate(own, rows);
+    });
+  } else {
+    parallel_for(threads, [&](int64_t) { translate(all, budget); });
   }
-  budget = std::min(budget, (tokens / num_threads() + 1) * search.width());
-  parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
   return results;
 }
 

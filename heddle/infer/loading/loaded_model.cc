@@ -13,6 +13,7 @@
 #include "heddle/base/names.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/loading/adapter.h"
+#include "heddle/infer/loading/sentence_modules.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
@@ -472,13 +473,7 @@ void copy_files_beside_weights(const std::string& from, const std::string& to) {
     const std::string path = join_path(from, name);
     if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
   }
-  if (path_exists(join_path(from, "modules.json"))) {
-    log_warning(
-        "{}: how sentences become vectors (modules.json and the folders that it names) is not "
-        "taken "
-        "along; copy these too, or embed takes the mean",
-        from);
-  }
+  copy_sentence_entries(from, to);
 }
 
 // --- number formats ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/sentence_modules.h"
 #include "heddle/io/tensor_file.h"
 
 namespace heddle {
@@ -102,8 +103,9 @@ void check_model_folder(const std::string& path, const std::string& source, bool
   check(overwrite, ErrorKind::usage,
         "{}: it is not empty; choose another folder, or replace the model there with `overwrite`",
         path);
+  const Names of_sentences = sentence_entries(path);
   for (const std::string& name : names) {
-    check(is_model_file(name), ErrorKind::usage,
+    check(is_model_file(name) || std::ranges::count(of_sentences, name) > 0, ErrorKind::usage,
           "{}: '{}' is no file of a model, so this folder is not replaced; choose another, or move "
           "it elsewhere",
           path, name);

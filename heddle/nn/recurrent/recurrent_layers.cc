@@ -1,6 +1,7 @@
 // Layers of recurrent cells, and the states that decoding keeps of them.
 #include "heddle/nn/recurrent/recurrent_layers.h"
 
+#include <array>
 #include <cmath>
 
 #include "heddle/ops/elementwise.h"
@@ -22,14 +23,7 @@ Linear input_layer(const Scope& s, const std::string& suffix, const CellWeights:
   return {s.prefix() + suffix, weight, &(s / ("bias_ih" + suffix)).parameter({gates}, bias)};
 }
 
-// dst[i] = row index[i] of src, as it is.
-void copy_rows(const Tensor& src, std::span<const int32_t> index, const Tensor& dst, bool missing) {
-  for (size_t i = 0; i < index.size(); ++i) {
-    if ((index[i] < 0) != missing) continue;
-    const int64_t from = missing ? static_cast<int64_t>(i) : index[i];
-    kernels().convert(src.rows().slice(from, 1), dst.rows().slice(static_cast<int64_t>(i), 1));
-  }
-}
+Rows row_of(const Tensor& x, int64_t i) { return x.rows().slice(i, 1); }
 
 }  // namespace
 
@@ -69,10 +63,13 @@ CellState CellWeights::states_before(const RowCache& states, const CachedKeys& t
     if (first > tokens.keys->begin(i)) before[i] = tokens.key_rows[first - 1];
   }
   const auto part = [&](int64_t column, const Tensor& at_beginning, DType type) {
-    Tensor x = Tensor::zeros({n, width}, type);
-    if (at_beginning.defined()) copy_rows(at_beginning, before, x, true);
-    if (states.rows().defined()) {
-      copy_rows(states.rows().slice(1, column, width), before, x, false);
+    if (!states.rows().defined()) {  // none has a token yet
+      return at_beginning.defined() ? cast(at_beginning, type) : Tensor::zeros({n, width}, type);
+    }
+    Tensor x = Tensor::empty({n, width}, type);
+    kernels().gather_rows(states.rows().slice(1, column, width).rows(), before.data(), x.rows());
+    for (int64_t i = 0; i < n && at_beginning.defined(); ++i) {
+      if (before[i] < 0) kernels().convert(row_of(at_beginning, i), row_of(x, i));
     }
     return x;
   };
@@ -82,8 +79,8 @@ CellState CellWeights::states_before(const RowCache& states, const CachedKeys& t
 }
 
 void keep_states(RowCache& states, const CachedKeys& tokens, const Recurrence& pass) {
-  const Tensor h = cast(pass.h, DType::f32);
-  states.put(pass.c.defined() ? concat({h, pass.c}, 1) : h, tokens.new_rows);
+  const std::array parts = {pass.h, pass.c};
+  states.put(std::span(parts).first(pass.c.defined() ? 2 : 1), DType::f32, tokens.new_rows);
 }
 
 RecurrentLayers::RecurrentLayers(const Scope& s, const Options& o)
