@@ -91,8 +91,10 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
     take_languages(*model);
   }
   if (model->use != ModelUse::read) {
-    model->scheduler =
-        std::make_unique<Scheduler>(*model->loaded().model, options.precision, options.cache_rows);
+    const LoadedModel& loaded = model->loaded();
+    const int engines = use == ModelUse::translate ? engines_of(loaded.translator()) : 1;
+    model->scheduler = std::make_unique<Scheduler>(*loaded.model, options.precision,
+                                                   options.cache_rows, engines);
   }
   return model;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "heddle/base/parallel.h"
 #include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
@@ -146,6 +147,132 @@ TEST(Scheduler, weights_that_are_not_finite_fail_the_jobs_that_run) {
   EXPECT_FALSE(scheduler.step(at(0)));
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("finite"), std::string::npos);
   EXPECT_EQ(outcomes, (std::vector<JobEnd>{JobEnd::failed, JobEnd::failed}));
+}
+
+// --- what joins when ---------------------------------------------------------------------------
+
+// A translator whose jobs are of equal length: sentences of four tokens.
+struct Arrivals {
+  explicit Arrivals(int64_t rows = 100'000, int engines = 1)
+      : scheduler(*subject.small.made, {}, rows, engines) {
+    subject.options.search.beam = 1;
+    subject.options.search.min_new_tokens = 30;
+    subject.options.longest_without_end = 31;
+    subject.sentences.assign(1, Ids(4, 20));
+  }
+  void come(int count) {
+    for (int i = 0; i < count; ++i) scheduler.submit(subject.job(0));
+  }
+  // Steps until those that wait have joined; returns how many it took.
+  int steps_until_all_run() {
+    for (int n = 1;; ++n) {
+      scheduler.step(at(0));
+      if (scheduler.waiting() == 0) return n;
+      EXPECT_LT(n, 100);
+    }
+  }
+
+  Subject subject;
+  Scheduler scheduler;
+};
+
+TEST(Scheduler, where_nothing_runs_whoever_comes_joins_at_once) {
+  Arrivals arrivals;
+  arrivals.come(1);
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+}
+
+TEST(Scheduler, few_that_come_while_many_run_are_held_for_so_many_steps) {
+  Arrivals arrivals;
+  arrivals.come(16);
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+  arrivals.come(3);  // fewer than a quarter
+  EXPECT_EQ(arrivals.steps_until_all_run(), Scheduler::kMostHeld + 1);
+  EXPECT_EQ(arrivals.scheduler.running(), 19);
+  arrivals.come(1);  // counted anew
+  EXPECT_EQ(arrivals.steps_until_all_run(), Scheduler::kMostHeld + 1);
+}
+
+TEST(Scheduler, a_quarter_of_those_that_run_joins_at_once_and_so_does_a_full_pass) {
+  Arrivals arrivals;
+  arrivals.come(16);
+  arrivals.scheduler.step(at(0));
+  arrivals.come(4);
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+  arrivals.come(300);
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+  // Five rows each, with the end: 52 of them are 260 tokens, a sixth of those that run.
+  arrivals.come(51);
+  EXPECT_EQ(arrivals.steps_until_all_run(), Scheduler::kMostHeld + 1);
+  arrivals.come(52);
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+}
+
+TEST(Scheduler, those_held_join_at_once_when_the_others_are_done) {
+  Arrivals arrivals;
+  arrivals.come(16);
+  arrivals.scheduler.step(at(0));
+  for (int64_t id = 0; id < 16; ++id) {
+    if (id == 8) arrivals.come(1);
+    arrivals.scheduler.cancel(id);
+  }
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+}
+
+// A prompt takes no pass of its own: nothing is gained by holding it.
+TEST(Scheduler, prompts_join_at_the_next_step) {
+  nn::Parameters parameters(5);
+  const auto gpt2 = make_model(
+      nn::Scope(parameters),
+      Json::parse(R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 40, "n_embd": 32,
+                      "n_layer": 2, "n_head": 4, "eos_token_id": 39})"));
+  Scheduler scheduler(*gpt2, {}, 4000);
+  const auto come = [&] {
+    scheduler.submit({.request = {.tokens = {1, 2}, .longest_output = 20}});
+  };
+  for (int i = 0; i < 16; ++i) come();
+  scheduler.step(at(0));
+  come();
+  scheduler.step(at(0));
+  EXPECT_EQ(scheduler.waiting(), 0);
+}
+
+TEST(Scheduler, no_more_run_than_there_is_room_for) {
+  Arrivals alone;
+  const int64_t each = alone.scheduler.rows_needed(alone.subject.job(0).request);
+  Arrivals arrivals(10 * each, 3);
+  arrivals.come(25);
+  arrivals.scheduler.step(at(0));
+  EXPECT_EQ(arrivals.scheduler.running(), 10);
+  for (int64_t id = 0; id < 5; ++id) arrivals.scheduler.cancel(id);
+  arrivals.scheduler.step(at(0));
+  EXPECT_EQ(arrivals.scheduler.running(), 10);
+  Arrivals wide;
+  wide.come(600);
+  wide.scheduler.step(at(0));
+  EXPECT_EQ(wide.scheduler.running(), Scheduler::kMostWidth);
+}
+
+TEST(Scheduler, several_engines_give_what_one_gives_and_hear_of_cancelled_jobs) {
+  const Subject subject;
+  set_num_threads(3);
+  Scheduler scheduler(*subject.small.made, {}, 4000, 3);
+  std::vector<std::optional<Ids>> found(subject.sentences.size());
+  int64_t last = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    Job job = subject.job(i);
+    job.on_end = [&, i](JobEnd, std::span<const Hypothesis> hypotheses) {
+      found[i] = as_translation(hypotheses).ids;
+      if (i == 3) scheduler.cancel(last);  // of another engine, in the middle of its step
+    };
+    last = scheduler.submit(std::move(job));
+    if (i % 5 == 4) scheduler.step(at(0));
+  }
+  while (scheduler.step(at(0))) {
+  }
+  EXPECT_EQ(scheduler.rows(), 0);
+  for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], subject.alone(i)) << i;
+  set_num_threads(available_cores());
 }
 
 }  // namespace

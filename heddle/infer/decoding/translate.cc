@@ -142,7 +142,7 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
 
 // A model of up to so many weights stays in the cache of a core: there threads that decode
 // sentences of their own, and never wait for each other, are faster than threads that share each
-// product. (Whom a sentence is decoded with changes none of its bits.)
+// product.
 constexpr int64_t kSmallModel = 8'000'000;
 
 // The search of all sentences. Ids of the config that are no tokens never come, nor do the
@@ -213,20 +213,20 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   const auto translate = [&](Queue& queue, int64_t budget) {
     translate_queue(model, options, search, queue, budget / search.width(), results);
   };
-  const int64_t budget = options.batch_tokens, threads = num_threads();
-  const bool is_small = model.facts().multiplied <= kSmallModel && order.size() > 1;
+  const int64_t budget = options.batch_tokens;
+  const int engines = order.size() > 1 ? engines_of(model) : 1;
   Queue all(sources, order);
   // A profile follows one thread.
-  if (!is_small || threads == 1 || is_profiling()) {
+  if (engines == 1 || is_profiling()) {
     translate(all, budget);
-  } else if (const int64_t rows = tokens * search.width(); rows <= budget * threads) {
-    const std::vector<std::vector<int64_t>> hands = dealt(order, threads);
-    parallel_for(threads, [&](int64_t t) {
+  } else if (const int64_t rows = tokens * search.width(); rows <= budget * engines) {
+    const std::vector<std::vector<int64_t>> hands = dealt(order, engines);
+    parallel_for(engines, [&](int64_t t) {
       Queue own(sources, hands[static_cast<size_t>(t)]);
       translate(own, rows);
     });
   } else {
-    parallel_for(threads, [&](int64_t) { translate(all, budget); });
+    parallel_for(engines, [&](int64_t) { translate(all, budget); });
   }
   return results;
 }
@@ -248,6 +248,10 @@ Request translation_request(const EncoderDecoder& model, const std::vector<int32
   r.number = number;
   r.search.first_line += number;
   return r;
+}
+
+int engines_of(const EncoderDecoder& model) {
+  return model.facts().multiplied <= kSmallModel ? num_threads() : 1;
 }
 
 Translation as_translation(std::span<const Hypothesis> ended) {

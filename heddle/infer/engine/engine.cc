@@ -164,7 +164,7 @@ int64_t Engine::rows_needed(const Request& r) const {
   return source + reader_->rows_of(given, r.longest_read(), n);
 }
 
-void Engine::check_request(const Request& r) const {
+void Engine::check(const Request& r) const {
   r.search.check();
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
   nn::check_ids(r.tokens, vocab, "tokens");
@@ -172,35 +172,38 @@ void Engine::check_request(const Request& r) const {
   if (!r.source.empty()) {
     nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
   }
-  check(!r.tokens.empty(), ErrorKind::data,
-        "there are no tokens; the model needs at least one to go on from");
-  check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
-        "there is no source; the model reads one");
-  check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
-        ErrorKind::internal, "a source that is encoded already, of a model that reads tokens");
+  heddle::check(!r.tokens.empty(), ErrorKind::data,
+                "there are no tokens; the model needs at least one to go on from");
+  heddle::check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
+                "there is no source; the model reads one");
+  heddle::check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
+                ErrorKind::internal,
+                "a source that is encoded already, of a model that reads tokens");
   const int64_t most = facts_ ? facts_->longest_source : 0;
-  check(r.source_rows() <= most, ErrorKind::data,
-        "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
-  check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
-        r.longest_output);
-  check(
+  heddle::check(r.source_rows() <= most, ErrorKind::data,
+                "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
+  heddle::check(r.longest_output >= 1, ErrorKind::usage,
+                "`max_new_tokens` is {}; it must be at least 1", r.longest_output);
+  heddle::check(
       r.search.drafted.value_or(0) == 0 || reader_->checks_drafts(), ErrorKind::usage,
       "`prompt_lookup_num_tokens` is {}, but what this model says of a token depends on the tokens "
       "that are read beside it, so that guesses cannot be checked together; set it to 0",
       r.search.drafted.value_or(0));
   const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());
-  check(read <= context, ErrorKind::data,
-        "{} tokens and at most {} new ones; the model takes {} and gives one more", r.tokens.size(),
-        r.longest_output, context);
+  heddle::check(read <= context, ErrorKind::data,
+                "{} tokens and at most {} new ones; the model takes {} and gives one more",
+                r.tokens.size(), r.longest_output, context);
+  const int64_t rows = rows_needed(r);
+  heddle::check(
+      rows <= limit_, ErrorKind::data,
+      "the request may need {} rows of the KV cache, which has {}; ask for fewer new tokens, "
+      "fewer hypotheses, or give less text",
+      rows, limit_);
 }
 
 int64_t Engine::submit(Request request) {
-  check_request(request);
+  check(request);
   const int64_t rows = rows_needed(request);
-  check(rows <= limit_, ErrorKind::data,
-        "the request may need {} rows of the KV cache, which has {}; ask for fewer new tokens, "
-        "fewer hypotheses, or give less text",
-        rows, limit_);
   waiting_.push_back(std::make_unique<Running>(next_id_, std::move(request)));
   waiting_.back()->reserved = rows;
   return next_id_++;
@@ -210,10 +213,7 @@ void Engine::admit() {
   std::vector<SequenceReader::Source> sources;
   while (!waiting_.empty() && reserved_ + waiting_.front()->reserved <= limit_) {
     const Request& request = waiting_.front()->request;
-    const int64_t width = request.search.width();
-    if (!running_.empty() && width_ + width > most_width_) break;
     reserved_ += waiting_.front()->reserved;
-    width_ += width;
     sources.push_back({request.source, request.memory});
     if (request.on_start) request.on_start();
     running_.push_back(std::move(waiting_.front()));
@@ -231,7 +231,7 @@ bool Engine::step() {
     retire();
   } catch (...) {
     running_.clear();
-    reserved_ = width_ = 0;
+    reserved_ = 0;
     reader_ = make_reader(model_);
     reader_->limit_rows(limit_);
     is_in_step_ = has_cancelled_ = false;
@@ -361,10 +361,7 @@ void Engine::retire() {
                                           [](const auto& r) { return !r->search.live().empty(); });
   const RunningList leaving(std::make_move_iterator(done), std::make_move_iterator(running_.end()));
   running_.erase(done, running_.end());
-  for (const auto& r : leaving) {
-    reserved_ -= r->reserved;
-    width_ -= r->request.search.width();
-  }
+  for (const auto& r : leaving) reserved_ -= r->reserved;
   for (const auto& r : leaving) {
     if (!r->request.on_done || r->is_cancelled) continue;
     r->request.on_done({r->search.results(), r->drafted, r->accepted});
@@ -388,9 +385,7 @@ void Engine::drop_cancelled() {
     for (int64_t i = 0; i < r->sequences; ++i, ++sequence) {
       if (!r->is_cancelled) kept.push_back(sequence);
     }
-    if (!r->is_cancelled) continue;
-    reserved_ -= r->reserved;
-    width_ -= r->request.search.width();
+    if (r->is_cancelled) reserved_ -= r->reserved;
   }
   std::erase_if(running_, [](const auto& r) { return r->is_cancelled; });
   reader_->select(kept);

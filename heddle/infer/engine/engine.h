@@ -74,15 +74,13 @@ class Engine {
   /// Rows of the KV cache, each keys and values of one token or source token in all layers, that
   /// all requests may hold together. Not limited before.
   void limit_rows(int64_t rows);
-  /// Hypotheses and samples of all requests that run at most, each of which takes logits; one
-  /// request may have more. Not limited before.
-  void limit_width(int64_t width) { most_width_ = width; }
   /// Rows that the request holds at most.
   int64_t rows_needed(const Request& request) const;
 
-  /// Takes a request in. returns: its id: 0, 1, ..
   /// Errors: usage for options outside their ranges; data if tokens or source are empty, too long
   /// for the model or not of its vocabulary, or if it needs more rows than the limit.
+  void check(const Request& request) const;
+  /// Takes a request in. returns: its id: 0, 1, ..    Errors: those of check()
   int64_t submit(Request request);
   /// One token for all that run, and more where guesses come true; nothing if there are none.
   /// returns: whether there is more to do
@@ -102,7 +100,6 @@ class Engine {
   struct Pass;
   using RunningList = std::vector<std::unique_ptr<Running>>;
 
-  void check_request(const Request& request) const;
   void admit();
   void pass();
   void ask(Running& r, Pass& p);
@@ -120,7 +117,6 @@ class Engine {
   std::deque<std::unique_ptr<Running>> waiting_;
   RunningList running_;
   int64_t reserved_ = 0;  // rows that those that run may hold
-  int64_t width_ = 0, most_width_ = std::numeric_limits<int64_t>::max();  // of all that run
   int64_t next_id_ = 0;
   bool is_in_step_ = false, has_cancelled_ = false;
 };

@@ -43,8 +43,9 @@ std::vector<std::vector<int32_t>> SearchConfig::banned_ngrams() const {
 
 void SearchConfig::check_ranges() const {
   for (const Field& field : FieldList(*this)) {
-    const std::string broken = broken_rule(field), name = field_name(field.key);
+    const std::string broken = broken_rule(field);
     if (broken.empty()) continue;
+    const std::string name = field_name(field.key);
     if (auto* const* whole = std::get_if<std::optional<int64_t>*>(&field.member)) {
       fail(ErrorKind::usage, "{} is {}; it {}", name, (*whole)->value(), broken);
     }
