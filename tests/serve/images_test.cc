@@ -11,7 +11,8 @@ namespace {
 using testing::fixture_image;
 
 // What the command prints of an image, without its path.
-std::string printed(const std::string& command, const std::string& model, const std::string& image) {
+std::string printed(const std::string& command, const std::string& model,
+                    const std::string& image) {
   std::vector<std::string> words = {command, model_folder() + "/" + model, image, "--json"};
   if (command == "detect") words.insert(words.end(), {"--threshold", "0.1"});
   const testing::CliResult result = testing::run_heddle(words);
@@ -38,7 +39,7 @@ TEST(Images, classes_are_those_that_classify_prints_in_every_form_of_a_body) {
   const Answer raw = post(running.port(), "/v1/images/classify?model=vit",
                           read_file(fixture_image("420.jpg")), "Content-Type: image/jpeg\r\n");
   EXPECT_EQ(raw.body, R"({"model": "vit", "classes": [)" + jpeg + "]}");
-  EXPECT_EQ(running.service().budget().taken(), 0);
+  EXPECT_EQ(running.taken_at_rest(), 0);
 }
 
 TEST(Images, objects_are_those_that_detect_prints) {
@@ -60,8 +61,8 @@ TEST(Images, what_is_no_image_or_too_large_is_refused_before_it_is_decoded) {
   options.most_pixels = 1'000'000;
   Running running(options);
   const auto refused = [&](const std::string& image) {
-    const Answer answer = post(running.port(), "/v1/images/classify",
-                               Json::object({{"image", image}}).dump());
+    const Answer answer =
+        post(running.port(), "/v1/images/classify", Json::object({{"image", image}}).dump());
     EXPECT_EQ(answer.status, 400) << answer.body;
     return answer.json().at("error").get_string("message");
   };
@@ -76,15 +77,14 @@ TEST(Images, what_is_no_image_or_too_large_is_refused_before_it_is_decoded) {
   EXPECT_NE(refused(base64_text(file.substr(0, file.size() / 2))).find("cut short"),
             std::string::npos);
   EXPECT_NE(refused(base64_text(file.substr(0, 20))).find("cut short"), std::string::npos);
-  EXPECT_EQ(post(running.port(), "/v1/images/detect?threshold=x", file,
-                 "Content-Type: image/png\r\n")
-                .status,
-            400);
-  EXPECT_EQ(post(running.port(), "/v1/images/detect?model=vit", file,
-                 "Content-Type: image/png\r\n")
+  EXPECT_EQ(
+      post(running.port(), "/v1/images/detect?threshold=x", file, "Content-Type: image/png\r\n")
+          .status,
+      400);
+  EXPECT_EQ(post(running.port(), "/v1/images/detect?model=vit", file, "Content-Type: image/png\r\n")
                 .status,
             404);
-  EXPECT_EQ(running.service().budget().taken(), 0);
+  EXPECT_EQ(running.taken_at_rest(), 0);
 }
 
 TEST(Images, models_of_images_stand_beside_those_of_texts) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -56,6 +57,14 @@ class Running {
   Service& service() { return service_; }
   HttpServer& server() { return server_; }
   int swaps() const { return swaps_; }
+  /// Tokens of the budget that are still taken when what was asked is answered: a response may be
+  /// there a moment before its tokens are given back.
+  int64_t taken_at_rest() const {
+    for (int i = 0; i < 1000 && service_.budget().taken() > 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return service_.budget().taken();
+  }
   const ServedModel& model(size_t i) const { return *service_.models()[i]; }
 
  private:

@@ -1,4 +1,4 @@
-// Errors in the words of each dialect, and the reading of bodies.
+// Errors in the words of each dialect, and room in the queue.
 #include "heddle/serve/api/exchange.h"
 
 #include <algorithm>
@@ -8,29 +8,6 @@
 
 namespace heddle::serve {
 namespace {
-
-constexpr int kDeepest = 32;  // levels of JSON
-
-// Whether brackets outside strings stand in each other deeper than that: looked at before the
-// parser builds anything.
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  bool is_in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (is_in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') is_in_string = false;
-    } else if (c == '"') {
-      is_in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 // An id of the client's own, if it is short and plain; it goes into headers and logs.
 std::string id_of(const HttpRequest& request, uint64_t number, int64_t started) {
@@ -55,11 +32,6 @@ std::string error_body(Dialect dialect, const Refusal& refusal) {
   return Json::object({{"error", error}}).dump();
 }
 
-const Json* member(const Json& body, const char* key) {
-  const Json* value = body.find(key);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
 }  // namespace
 
 Exchange::Exchange(Service& the_service, HttpRequest asked, std::shared_ptr<Reply> reply,
@@ -69,16 +41,7 @@ Exchange::Exchange(Service& the_service, HttpRequest asked, std::shared_ptr<Repl
       id(id_of(request, number, service.started_at())),
       reply_(std::move(reply)) {}
 
-Json Exchange::json() const {
-  if (is_too_deep(request.body)) refuse("the body has more than {} levels", kDeepest);
-  try {
-    Json body = Json::parse(request.body, "the body");
-    if (!body.is_object()) refuse("the body is {}; a JSON object is needed", body.describe());
-    return body;
-  } catch (const Error& error) {
-    throw Refusal{.message = error.what()};
-  }
-}
+Json Exchange::json() const { return json_of_body(request.body); }
 
 std::vector<std::pair<std::string, std::string>> Exchange::headers() const {
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - received).count();
@@ -205,56 +168,6 @@ SharedModel model_of(const Service& service, const Json& body, ModelUse use) {
                                ? fmt::format("no model here is for {}", model_use_name(use))
                                : fmt::format("there is no model '{}'; /v1/models has all", name),
                 .code = "model_not_found"};
-}
-
-int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high) {
-  const Json* value = member(body, key);
-  if (value == nullptr) return otherwise;
-  if (!value->is_int() || value->as_int() < low || value->as_int() > high) {
-    refuse("`{}` is {}; it must be an integer from {} to {}", key, value->describe(), low, high);
-  }
-  return value->as_int();
-}
-
-double number_of(const Json& body, const char* key, double otherwise, double low, double high) {
-  const Json* value = member(body, key);
-  if (value == nullptr) return otherwise;
-  if (!value->is_number() || !(value->as_double() >= low && value->as_double() <= high)) {
-    refuse("`{}` is {}; it must be a number from {} to {}", key, value->describe(), low, high);
-  }
-  return value->as_double();
-}
-
-bool bool_of(const Json& body, const char* key, bool otherwise) {
-  const Json* value = member(body, key);
-  if (value == nullptr) return otherwise;
-  if (!value->is_bool()) refuse("`{}` is {}; it must be true or false", key, value->describe());
-  return value->as_bool();
-}
-
-std::string text_of(const Json& body, const char* key, const std::string& otherwise) {
-  const Json* value = member(body, key);
-  if (value == nullptr) return otherwise;
-  if (!value->is_string()) refuse("`{}` is {}; it must be a string", key, value->describe());
-  return value->as_string();
-}
-
-std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most) {
-  const Json* value = member(body, key);
-  if (value == nullptr) refuse("`{}` is missing", key);
-  if (value->is_string()) return {value->as_string()};
-  if (!value->is_array()) {
-    refuse("`{}` is {}; it must be a string or an array of strings", key, value->describe());
-  }
-  const Json::Array& values = value->as_array();
-  if (values.empty()) refuse("`{}` has no text", key);
-  if (std::ssize(values) > most) refuse("`{}` has {} texts; at most {}", key, values.size(), most);
-  std::vector<std::string> texts;
-  for (const Json& text : values) {
-    if (!text.is_string()) refuse("`{}` holds {}; strings are needed", key, text.describe());
-    texts.push_back(text.as_string());
-  }
-  return texts;
 }
 
 }  // namespace heddle::serve

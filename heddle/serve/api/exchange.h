@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/error.h"
-#include "heddle/base/json/json.h"
+#include "heddle/serve/api/body.h"
 #include "heddle/serve/service.h"
 
 namespace heddle::serve {
@@ -18,20 +17,6 @@ enum class Dialect : uint8_t {
   libre,   ///< LibreTranslate: {"error": "TEXT"}; api_key in the body
   deepl    ///< {"message": "TEXT"}; DeepL-Auth-Key KEY
 };
-
-/// A request that is not answered as asked, thrown by routes.
-struct Refusal {
-  int status = 400;
-  std::string message;
-  std::string type = "invalid_request_error", code = {};
-  double retry_after = 0;  ///< seconds; 0: not said
-};
-
-/// Throws a Refusal with status 400.
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, const Args&... args) {
-  throw Refusal{.message = fmt::vformat(format, fmt::make_format_args(args...))};
-}
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
@@ -107,7 +92,7 @@ void classify(const SharedExchange& e);
 void images_classify(const SharedExchange& e);
 void images_detect(const SharedExchange& e);
 
-// --- reading of bodies ---------------------------------------------------------------------------
+// --- room and models -----------------------------------------------------------------------------
 
 /// Errors: Refusal 429 where the queue is full, before anything is tokenized.
 void check_room(const Service& service);
@@ -116,12 +101,5 @@ void take_room(Service& service, int64_t tokens);
 /// The model that a body names with "model", or, without, the first of this use.
 /// Errors: Refusal 404 for one that there is not, or of another use.
 SharedModel model_of(const Service& service, const Json& body, ModelUse use);
-/// A member between two bounds; `otherwise` where it is absent or null. Errors: Refusal.
-int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high);
-double number_of(const Json& body, const char* key, double otherwise, double low, double high);
-bool bool_of(const Json& body, const char* key, bool otherwise);
-std::string text_of(const Json& body, const char* key, const std::string& otherwise = "");
-/// A text or an array of texts, at most so many. Errors: Refusal if it is absent.
-std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most);
 
 }  // namespace heddle::serve

@@ -31,6 +31,23 @@ void HttpServer::Implementation::accept() {
   });
 }
 
+// Many replies that come together wake the thread once: each waking is a system call.
+void HttpServer::Implementation::post(std::function<void()> task) {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(task));
+    if (posted_.size() > 1) return;
+  }
+  asio::post(context_, [self = shared_from_this()] {
+    std::vector<std::function<void()>> tasks;
+    {
+      const std::lock_guard lock(self->posted_mutex_);
+      tasks.swap(self->posted_);
+    }
+    for (const auto& one : tasks) one();
+  });
+}
+
 void HttpServer::Implementation::run(const std::function<void()>& on_tick) {
   const auto work = asio::make_work_guard(context_);
   while (!is_stopped_) {
@@ -65,7 +82,7 @@ void HttpServer::Implementation::shut() {
 // --- a connection --------------------------------------------------------------------------------
 
 HttpServer::Session::Session(std::shared_ptr<Implementation> server, tcp::socket socket)
-    : server_(std::move(server)), stream_(std::move(socket)), buffer_(kBuffer) {
+    : server_(std::move(server)), stream_(std::move(socket)), reader_(server_->limits_) {
   ErrorCode ignored;
   stream_.socket().set_option(tcp::no_delay(true), ignored);
   server_->sessions_.insert(this);
@@ -80,81 +97,49 @@ HttpServer::Session::~Session() {
 void HttpServer::Session::wait_for_request() {
   if (server_->is_draining_) return close();
   state_ = State::idle;
-  if (buffer_.size() > 0) return read_header();
+  awaited_ = RequestReader::State::idle;
   stream_.expires_after(std::chrono::seconds(limits().idle_seconds));
-  stream_.async_read_some(buffer_.prepare(4096),
+  look();
+}
+
+void HttpServer::Session::read() {
+  // Ten thousand that wait hold little memory, and a body is read in large parts.
+  const size_t size = reader_.state() == RequestReader::State::body ? 1 << 16 : 1 << 11;
+  if (input_.size() != size) input_ = std::vector<char>(size);
+  stream_.async_read_some(asio::buffer(input_),
                           [self = shared_from_this()](ErrorCode error, size_t n) {
                             if (error) return self->close();
-                            self->buffer_.commit(n);
-                            self->read_header();
+                            self->reader_.put({self->input_.data(), n});
+                            self->look();
                           });
 }
 
-void HttpServer::Session::read_header() {
-  state_ = State::reading;
-  parser_.emplace();
-  parser_->header_limit(static_cast<uint32_t>(limits().header_bytes));
-  parser_->body_limit(static_cast<uint64_t>(limits().body_bytes));
-  stream_.expires_after(std::chrono::seconds(limits().header_seconds));
-  http::async_read_header(stream_, buffer_, *parser_,
-                          [self = shared_from_this()](ErrorCode error, size_t) {
-                            if (error) return self->refuse(error);
-                            self->read_body();
-                          });
-}
-
-void HttpServer::Session::read_body() {
-  const auto& header = parser_->get();
-  const auto fields = std::distance(header.begin(), header.end());
-  if (fields > limits().header_fields) {
-    return refuse(
-        431, fmt::format("the header has {} fields; at most {}", fields, limits().header_fields));
+// Goes on as what was read says.
+void HttpServer::Session::look() {
+  const RequestReader::State state = reader_.state();
+  if (state == RequestReader::State::whole) return hand_on();
+  if (state == RequestReader::State::refused) return refuse();
+  if (state != RequestReader::State::idle) state_ = State::reading;
+  if (state != awaited_) {
+    const bool is_header = state == RequestReader::State::header;
+    stream_.expires_after(
+        std::chrono::seconds(is_header ? limits().header_seconds : limits().body_seconds));
+    awaited_ = state;
   }
-  // Two lengths: whoever stands between may have believed the other.
-  if (header.count(http::field::transfer_encoding) > 0 &&
-      header.count(http::field::content_length) > 0) {
-    return refuse(400, "the request has both Transfer-Encoding and Content-Length");
-  }
-  if (header.count(http::field::transfer_encoding) > 0 && !parser_->chunked()) {
-    return refuse(400, "the Transfer-Encoding is not the one that is known here: chunked");
-  }
-  if (header.count(http::field::host) > 1) return refuse(400, "the request has two Host fields");
-  const auto read = [self = shared_from_this()](ErrorCode error, size_t) {
-    if (error) return self->refuse(error);
-    self->stream_.expires_after(std::chrono::seconds(self->limits().body_seconds));
-    http::async_read(self->stream_, self->buffer_, *self->parser_,
-                     [self](ErrorCode failure, size_t) {
-                       if (failure) return self->refuse(failure);
-                       self->hand_on();
-                     });
-  };
-  if (beast::iequals(header[http::field::expect], "100-continue")) {
-    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()), read);
-  } else {
-    read({}, 0);
-  }
+  if (!reader_.wants_continue()) return read();
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
+                    [self = shared_from_this()](ErrorCode error, size_t) {
+                      error ? self->close() : self->read();
+                    });
 }
 
 void HttpServer::Session::hand_on() {
-  http::request<http::string_body> message = parser_->release();
-  is_kept_ = message.keep_alive() && message.method() != http::verb::head;
-  is_old_ = message.version() < 11;
-  HttpRequest request{.method = std::string(message.method_string()),
-                      .path = std::string(message.target()),
-                      .body = std::move(message.body())};
-  const size_t mark = request.path.find('?');
-  if (mark != std::string::npos) {
-    request.query = request.path.substr(mark + 1);
-    request.path.resize(mark);
-  }
-  for (const auto& field : message) {
-    std::string name(field.name_string());
-    std::ranges::transform(name, name.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    });
-    request.headers.emplace_back(std::move(name), std::string(field.value()));
-  }
+  HttpRequest request = reader_.take();
+  is_kept_ = reader_.is_kept(), is_old_ = reader_.is_old();
+  // HEAD is answered as GET is, without the body.
+  is_head_ = request.method == "HEAD";
+  if (is_head_) request.method = "GET";
   state_ = State::answering;
   stream_.expires_never();
   ++number_;
@@ -214,8 +199,8 @@ void HttpServer::Session::send(HttpResponse response) {
   state_ = State::sending;
   is_kept_ = is_kept_ && !server_->is_draining_;
   auto message = message_of<http::string_body>(response, is_kept_);
-  message->body() = std::move(response.body);
-  message->prepare_payload();
+  message->content_length(response.body.size());
+  if (!is_head_) message->body() = std::move(response.body);
   stream_.expires_after(std::chrono::seconds(limits().write_seconds));
   http::async_write(stream_, *message,
                     [self = shared_from_this(), message](ErrorCode error, size_t) {
@@ -226,6 +211,7 @@ void HttpServer::Session::send(HttpResponse response) {
 
 void HttpServer::Session::begin(const HttpResponse& head) {
   is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
+  if (is_head_) return send(head);
   auto message = message_of<http::empty_body>(head, is_kept_);
   if (!is_old_) message->chunked(true);
   auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);
@@ -295,46 +281,32 @@ void HttpServer::Session::linger() {
   ErrorCode ignored;
   stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
   stream_.expires_after(std::chrono::seconds(2));
-  discard(64);
+  discard(1024);
 }
 
 void HttpServer::Session::discard(int parts) {
-  buffer_.clear();
-  stream_.async_read_some(buffer_.prepare(kBuffer),
+  if (input_.empty()) input_.resize(1 << 11);
+  stream_.async_read_some(asio::buffer(input_),
                           [self = shared_from_this(), parts](ErrorCode error, size_t) {
                             if (error || parts == 0) return self->close();
                             self->discard(parts - 1);
                           });
 }
 
-// --- requests that are none ----------------------------------------------------------------------
-
-void HttpServer::Session::refuse(ErrorCode error) {
-  if (error == http::error::header_limit) {
-    return refuse(431, fmt::format("the header is longer than {} bytes", limits().header_bytes));
-  }
-  if (error == http::error::body_limit) {
-    return refuse(413, fmt::format("the body is longer than {} bytes", limits().body_bytes));
-  }
-  if (error == beast::error::timeout) return close();
-  const bool is_malformed = error.category() == make_error_code(http::error::bad_method).category();
-  if (!is_malformed || error == http::error::end_of_stream) return close();
-  refuse(400, "this is no HTTP/1.1 request: " + error.message());
-}
-
-void HttpServer::Session::refuse(int status, const std::string& message) {
-  is_kept_ = false;
-  Json error = Json::object({{"message", message}, {"type", "invalid_request_error"}});
+// Answers a request that is none.
+void HttpServer::Session::refuse() {
+  is_kept_ = is_head_ = false;
+  Json error = Json::object({{"message", reader_.message()}, {"type", "invalid_request_error"}});
   error["param"] = Json();
   error["code"] = Json();
-  send({.status = status, .body = Json::object({{"error", error}}).dump()});
+  send({.status = reader_.status(), .body = Json::object({{"error", error}}).dump()});
 }
 
 // --- the way back --------------------------------------------------------------------------------
 
 template <class F>
 void HttpServer::SessionReply::post(F f) {
-  asio::post(server_->context_, [session = session_, number = number_, f = std::move(f)]() mutable {
+  server_->post([session = session_, number = number_, f = std::move(f)]() mutable {
     const std::shared_ptr<Session> at = session.lock();
     if (at && at->number_ == number && at->state_ == Session::State::answering) f(*at);
   });

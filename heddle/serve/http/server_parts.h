@@ -10,11 +10,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
-#include "heddle/serve/http/server.h"
+#include "heddle/serve/http/request_reader.h"
 
 namespace heddle::serve {
 
@@ -34,6 +35,8 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   void run(const std::function<void()>& on_tick);
   void drain();
   void shut();
+  /// From any thread.
+  void post(std::function<void()> task);
 
   const HttpLimits limits_;
   const HttpHandler handler_;
@@ -44,6 +47,8 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
   asio::steady_timer pause_{context_};
+  std::mutex posted_mutex_;
+  std::vector<std::function<void()>> posted_;
 };
 
 class HttpServer::Session : public std::enable_shared_from_this<Session> {
@@ -57,13 +62,12 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
 
  private:
   friend class SessionReply;
-  static constexpr size_t kBuffer = 1 << 16;
   enum class State : uint8_t { idle, reading, answering, sending, lingering, closed };
 
   const HttpLimits& limits() const { return server_->limits_; }
   void wait_for_request();
-  void read_header();
-  void read_body();
+  void read();
+  void look();
   void hand_on();
   void watch();
   void leave();
@@ -76,16 +80,16 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void finish();
   void linger();
   void discard(int parts);
-  void refuse(ErrorCode error);
-  void refuse(int status, const std::string& message);
+  void refuse();
 
   std::shared_ptr<Implementation> server_;
   beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::string_body>> parser_;
+  std::vector<char> input_;
+  RequestReader reader_;
+  RequestReader::State awaited_ = RequestReader::State::idle;  ///< that the time limit is of
   State state_ = State::idle;
   uint64_t number_ = 0;  // of the request; replies to others are dropped
-  bool is_kept_ = false, is_old_ = false;
+  bool is_kept_ = false, is_old_ = false, is_head_ = false;
   std::function<void()> on_gone_;
   std::shared_ptr<Session> owes_;  ///< itself, while a response is owed
   // Of a response in parts.

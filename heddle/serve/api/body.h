@@ -1,0 +1,42 @@
+// What routes take out of a body, and how they refuse it. Knows no request, no model and no server.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+
+namespace heddle::serve {
+
+/// A request that is not answered as asked, thrown by routes.
+struct Refusal {
+  int status = 400;
+  std::string message;
+  std::string type = "invalid_request_error", code = {};
+  double retry_after = 0;  ///< seconds; 0: not said
+};
+
+/// Throws a Refusal with status 400.
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, const Args&... args) {
+  throw Refusal{.message = fmt::vformat(format, fmt::make_format_args(args...))};
+}
+
+/// Errors: Refusal if it is no JSON object of at most 32 levels.
+Json json_of_body(std::string_view text);
+/// A form, "a=b&c=d", as JSON: every member is a string, but for numbers, and one that comes
+/// several times an array. Errors: Refusal.
+Json json_of_form(std::string_view form);
+
+/// A member between two bounds; `otherwise` where it is absent or null. Errors: Refusal.
+int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high);
+double number_of(const Json& body, const char* key, double otherwise, double low, double high);
+bool bool_of(const Json& body, const char* key, bool otherwise);
+std::string text_of(const Json& body, const char* key, const std::string& otherwise = "");
+/// A text or an array of texts, at most so many. Errors: Refusal if it is absent.
+std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most);
+
+}  // namespace heddle::serve

@@ -1,0 +1,133 @@
+// The parser of Boost.Beast under our limits.
+#include "heddle/serve/http/request_reader.h"
+
+#include <utility>  // Boost 1.74 needs it and does not say so
+
+#include <algorithm>
+#include <boost/beast/http.hpp>
+
+#include "heddle/base/error.h"
+
+namespace heddle::serve {
+
+namespace http = boost::beast::http;
+
+struct RequestReader::Parser {
+  http::request_parser<http::string_body> http;
+};
+
+RequestReader::RequestReader(const HttpLimits& limits) : limits_(limits) {}
+RequestReader::~RequestReader() = default;
+
+RequestReader::State RequestReader::put(std::string_view bytes) {
+  bytes_ += bytes;
+  return advance();
+}
+
+RequestReader::State RequestReader::end() {
+  if (state_ == State::header || state_ == State::body) state_ = State::broken;
+  return state_;
+}
+
+bool RequestReader::wants_continue() { return std::exchange(wants_continue_, false); }
+
+RequestReader::State RequestReader::refuse(int status, std::string message) {
+  status_ = status, message_ = std::move(message);
+  return state_ = State::refused;
+}
+
+RequestReader::State RequestReader::advance() {
+  size_t read = 0;
+  while (state_ != State::whole && state_ != State::refused && read < bytes_.size()) {
+    if (state_ == State::idle) {
+      parser_ = std::make_unique<Parser>();
+      parser_->http.header_limit(static_cast<uint32_t>(limits_.header_bytes) +
+                                 1);  // looked at here
+      parser_->http.body_limit(static_cast<uint64_t>(limits_.body_bytes));
+      state_ = State::header;
+    }
+    size_t end = bytes_.size();
+    if (state_ == State::header) {
+      // The parser gets a header whole: what it says of a part depends on the part.
+      const size_t blank = bytes_.find("\r\n\r\n", read);
+      end = blank == std::string::npos ? end : blank + 4;
+      if (static_cast<int64_t>(end - read) > limits_.header_bytes) {
+        return refuse(431, fmt::format("the header is longer than {} bytes", limits_.header_bytes));
+      }
+      if (blank == std::string::npos) break;
+    }
+    boost::system::error_code error;
+    const boost::asio::const_buffer rest(bytes_.data() + read, end - read);
+    const size_t taken = parser_->http.put(rest, error);
+    read += taken;
+    const bool wants_more = error == http::error::need_more;
+    if (error && !wants_more) {
+      if (error == http::error::body_limit) {
+        return refuse(413, fmt::format("the body is longer than {} bytes", limits_.body_bytes));
+      }
+      return refuse(400, "this is no HTTP/1.1 request: " + error.message());
+    }
+    if (state_ == State::header && parser_->http.is_header_done()) {
+      state_ = State::body;
+      if (check_header() == State::refused) return state_;
+    }
+    if (parser_->http.is_done()) state_ = State::whole;
+    if (wants_more || (taken == 0 && state_ != State::whole)) break;
+  }
+  bytes_.erase(0, read);
+  if (state_ == State::body && std::ssize(bytes_) > limits_.header_bytes) {
+    // What the parser does not take of a body is the line of a chunk's size.
+    return refuse(400, "the line of a chunk is too long");
+  }
+  return state_;
+}
+
+RequestReader::State RequestReader::check_header() {
+  const auto& header = parser_->http.get();
+  const auto fields = std::distance(header.begin(), header.end());
+  if (fields > limits_.header_fields) {
+    return refuse(
+        431, fmt::format("the header has {} fields; at most {}", fields, limits_.header_fields));
+  }
+  const bool has_coding = header.count(http::field::transfer_encoding) > 0;
+  // Two lengths: whoever stands between may have believed the other.
+  if (has_coding && header.count(http::field::content_length) > 0) {
+    return refuse(400, "the request has both Transfer-Encoding and Content-Length");
+  }
+  if (has_coding && !parser_->http.chunked()) {
+    return refuse(400, "the Transfer-Encoding is not the one that is known here: chunked");
+  }
+  if (header.count(http::field::host) > 1) return refuse(400, "the request has two Host fields");
+  wants_continue_ = !parser_->http.is_done() &&
+                    boost::beast::iequals(header[http::field::expect], "100-continue");
+  return state_;
+}
+
+HttpRequest RequestReader::take() {
+  check(state_ == State::whole, ErrorKind::internal, "a request is taken that is not whole");
+  http::request<http::string_body> message = parser_->http.release();
+  is_kept_ = message.keep_alive();
+  is_old_ = message.version() < 11;
+  HttpRequest request{.method = std::string(message.method_string()),
+                      .path = std::string(message.target()),
+                      .body = std::move(message.body())};
+  const size_t mark = request.path.find('?');
+  if (mark != std::string::npos) {
+    request.query = request.path.substr(mark + 1);
+    request.path.resize(mark);
+  }
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    std::ranges::transform(name, name.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    });
+    request.headers.emplace_back(std::move(name), std::string(field.value()));
+  }
+  parser_.reset();
+  wants_continue_ = false;
+  state_ = State::idle;
+  advance();
+  return request;
+}
+
+}  // namespace heddle::serve
