@@ -7,6 +7,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/lines.h"
+#include "heddle/serve/http/api_client.h"
 #include "heddle/serve/load.h"
 #include "heddle/text/strings/strings.h"
 
@@ -21,23 +22,10 @@ struct Flags {
   serve::TrafficOptions load;
 };
 
-// "http://HOST:PORT/PATH": sets these three.
 void take_url(const std::string& url, serve::TrafficOptions& o) {
-  static constexpr std::string_view kScheme = "http://";
-  check(url.starts_with(kScheme), ErrorKind::usage,
-        "the URL is '{}'; it must be http://HOST:PORT/PATH", url);
-  const std::string rest = url.substr(kScheme.size());
-  const size_t slash = std::min(rest.find('/'), rest.size());
-  const std::string host = rest.substr(0, slash);
-  if (slash + 1 < rest.size()) o.path = rest.substr(slash);
-  const size_t colon = host.rfind(':');
-  o.host = host.substr(0, std::min(colon, host.size()));
-  const std::string port = colon == std::string::npos ? "80" : host.substr(colon + 1);
-  const bool is_number = !port.empty() && port.size() <= 5 &&
-                         port.find_first_not_of("0123456789") == std::string::npos;
-  check(is_number && !o.host.empty(), ErrorKind::usage,
-        "the URL is '{}'; it must be http://HOST:PORT/PATH", url);
-  o.port = std::stoi(port);
+  const serve::ServerUrl server = serve::server_url(url);
+  o.host = server.host, o.port = server.port;
+  if (!server.path.empty()) o.path = server.path;
 }
 
 std::vector<std::string> bodies_of(const Flags& flags, const std::string& path) {

@@ -1,6 +1,4 @@
 // heddle generate: text that goes on where a prompt ends.
-#include <cmath>
-#include <cstdio>
 #include <exception>
 #include <map>
 #include <optional>
@@ -11,6 +9,8 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
+#include "heddle/cli/use/next_tokens.h"
+#include "heddle/cli/use/remote.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/words.h"
@@ -31,6 +31,8 @@ struct Flags {
   int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens,
           context = 0;
   bool sample = false, json = false, echo = false, truncate = false, no_slide = false;
+  ServerFlags server;
+  Subcommand command;  // that has the flags
 
   bool samples_tokens() const { return sample || samples > 1 || search.draws(); }
 };
@@ -348,34 +350,17 @@ void show_next_tokens(const Flags& flags, const LoadedModel& model, const Genera
   for (const Prompt& prompt : prompts) {
     if (prompt.error.empty()) ids.push_back(prompt.ids);
   }
-  auto found = likely_next_tokens(model.tokens(), ids, flags.top, options);
+  const auto found = likely_next_tokens(model.tokens(), ids, flags.top, options);
+  auto next = found.begin();
+  const std::vector<NextToken> none;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    if (!prompts[i].error.empty()) {
-      found.insert(found.begin() + static_cast<int64_t>(i), std::vector<NextToken>());
+    const auto& tokens = prompts[i].error.empty() ? *next++ : none;
+    const int64_t number = first + static_cast<int64_t>(i) + 1;
+    if (flags.json) {
+      write_results(next_tokens_json(number, tokens, model.tokenizer, prompts[i].error) + "\n");
+    } else {
+      write_results((i > 0 ? "\n" : "") + next_tokens_table(tokens, model.tokenizer));
     }
-    Json::Array rows;
-    if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");
-    for (const NextToken& token : found[i]) {
-      const auto& t = model.tokenizer;
-      const std::string text = t ? token_text(*t, token.id) : "";
-      const double p = std::exp(static_cast<double>(token.log_p));
-      if (!flags.json) {
-        // Quoted and escaped, as tokens may begin with a space or be a line break.
-        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(text).dump(), token.id, p);
-        continue;
-      }
-      rows.push_back(Json::object({{"token", t ? t->token(token.id) : ""},
-                                   {"text", text},
-                                   {"id", token.id},
-                                   {"probability", p},
-                                   {"log_prob", token.log_p}}));
-    }
-    if (!flags.json) continue;
-    Json json = Json::object();
-    json["prompt"] = first + static_cast<int64_t>(i) + 1;
-    json["top"] = Json(std::move(rows));
-    if (!prompts[i].error.empty()) json["error"] = prompts[i].error;
-    fmt::print("{}\n", json.dump());
   }
 }
 
@@ -392,7 +377,26 @@ void run_steps(const Flags& flags, const LoadedModel& model, GenerateOptions opt
   print_result(record.text);
 }
 
+// The same of a server's model.
+void run_remotely(const Flags& flags) {
+  generate_remotely({.server = flags.server,
+                     .model = flags.model,
+                     .search = flags.search,
+                     .draws = flags.samples_tokens(),
+                     .samples = flags.samples,
+                     .stops = flags.stops,
+                     .echo = flags.echo,
+                     .prompts = flags.prompts,
+                     .lines = flags.lines});
+}
+
 void run(const Flags& flags) {
+  if (asks_server(flags.command, flags.server,
+                  {"--prompt", "--prompts", "--skip-bad", "--max-new-tokens", "--stop", "--echo",
+                   "--sample", "--samples", "--temperature", "--top-k", "--top-p", "--min-p",
+                   "--seed", "--repetition-penalty"})) {
+    return run_remotely(flags);
+  }
   check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
         "--top is {}; it must be from 1 to 100000", flags.top);
   check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
@@ -476,7 +480,9 @@ void add_sampling_flags(Subcommand& c, Flags& f) {
 void add_generate(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "generate", "Continue prompts with a language model, written as they grow", run);
+  flags.command = command;
   add_prompt_flags(command, flags);
+  add_server_flags(command, flags.server);
   add_output_flags(command, flags);
   add_sampling_flags(command, flags);
   command.add_option("--top", flags.top,

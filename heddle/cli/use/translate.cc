@@ -7,6 +7,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
+#include "heddle/cli/use/remote.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/decoding_steps.h"
 #include "heddle/train/metrics/least_risk.h"
@@ -19,6 +20,7 @@ struct Flags : TranslateFlags {
   AlignmentOptions alignment_options;
   std::string prefix, prefix_file, page;
   LineFlags lines;
+  ServerFlags server;
 
   bool shows_several() const { return n_best > 1 && !is_mbr; }
 };
@@ -183,8 +185,43 @@ void print_bad(const std::string& message, const Flags& flags) {
   print_result(flags.json ? json.dump() : "");
 }
 
+// The same of a server's model.
+void run_remotely(const Flags& flags) {
+  check(!flags.alignment || !flags.shows_several(), ErrorKind::usage,
+        "--alignment: a server aligns the best translation alone; leave out --n-best");
+  Json body = Json::object({{"scores", flags.json}});
+  const auto add = [&](const char* key, const auto& value) {
+    if (value) body[key] = *value;
+  };
+  const auto add_text = [&](const char* key, const std::string& text) {
+    if (!text.empty()) body[key] = text;
+  };
+  add_text("model", flags.model);
+  add_text("source_lang", flags.source_language);
+  add_text("target_lang", flags.target_language);
+  add("beam", flags.search.beam);
+  add("length_penalty", flags.search.length_penalty);
+  if (flags.n_best > 1) body["n_best"] = flags.n_best;
+  if (flags.max_length.value_or(0) > 0) body["max_tokens"] = *flags.max_length;
+  if (flags.alignment) body["alignment"] = "hard";
+  RemoteTranslation asked{.server = flags.server,
+                          .body = std::move(body),
+                          .json = flags.json,
+                          .shows_several = flags.shows_several(),
+                          .lines = flags.lines};
+  if (!flags.prefix.empty()) asked.prefixes.push_back(flags.prefix);
+  if (!flags.prefix_file.empty()) asked.prefixes = read_lines(flags.prefix_file, "translate");
+  translate_remotely(asked);
+}
+
 void run(const Flags& flags) {
   check_flags(flags);
+  if (asks_server(flags.command, flags.server,
+                  {"input", "--skip-bad", "--json", "--n-best", "--beam", "--length-penalty",
+                   "--max-length", "--source-language", "--target-language", "--alignment",
+                   "--prefix", "--prefix-file"})) {
+    return run_remotely(flags);
+  }
   const Precision precision = apply_translate_flags(flags);
   wants_page(flags.page);
   LoadedModel model = load_translation_model(flags.model);
@@ -221,6 +258,7 @@ void add_translate(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "translate", "Translate lines of a file or of standard input, a line in, a line out", run);
   add_translate_flags(command, flags);
+  add_server_flags(command, flags.server);
   command.add_setting("input", flags.lines.path,
                       "a file with a text a line, plain or gzip; - is standard input");
   add_skip_flag(command, flags.lines);
