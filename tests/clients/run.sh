@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
-# Unmodified clients of OpenAI, DeepL and LibreTranslate against `heddle serve`; their packages come from PyPI, into
-# build/clients. usage: tests/clients/run.sh    (by ./dev test --clients); PYTHON: one that has them already
+# Unmodified clients of OpenAI, DeepL and LibreTranslate against `heddle serve`, of the versions in requirements.txt,
+# which come from PyPI into build/clients; then nginx before it, and the alerts, as deploy/ has them. Ends with "N
+# passed, N failed". usage: tests/clients/run.sh    (by ./dev test --clients); PYTHON: one that has the clients already
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=build/bin/heddle
+passed=0
+give_up() {  # why
+  printf 'clients: %s\n%d passed, 1 failed\n' "$1" "$passed"
+  exit 1
+}
 python=${PYTHON:-}
 if [[ -z $python ]]; then
   python=build/clients/bin/python
   [[ -x $python ]] || python3 -m venv build/clients
-  "$python" -c 'import deepl, libretranslatepy, openai' 2>/dev/null ||
-    "$python" -m pip install --quiet openai deepl libretranslatepy
+  "$python" -m pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt ||
+    give_up "their packages did not come from PyPI; is the network there? PYTHON=PATH takes a Python that has them"
 fi
 folder=$(mktemp -d)
 server=""
@@ -24,6 +30,7 @@ trap finish EXIT
 cat "$folder/pairs/train.en" >"$folder/text"
 "$program" train --task causal_lm --data "$folder/text" --n-layer 2 --n-head 4 --n-embd 32 --n-positions 128 \
   --block-size 32 --max-updates 20 --validate-every 20 --out "$folder/lm" >/dev/null 2>&1
+ulimit -n "$(ulimit -H -n)"
 "$program" serve "$folder/en-de" "$folder/lm" --port 0 2>"$folder/log" &
 server=$!
 for _ in $(seq 100); do
@@ -31,5 +38,12 @@ for _ in $(seq 100); do
   [[ -z $url ]] || break
   sleep 0.1
 done
-[[ -n $url ]] || { cat "$folder/log" >&2; exit 1; }
-"$python" tests/clients/clients.py "$url"
+[[ -n $url ]] || { cat "$folder/log" >&2; give_up "the server did not start"; }
+"$python" tests/clients/clients.py "$url" || give_up "a check of tests/clients/clients.py failed"
+passed=1
+python3 tests/clients/crowd.py "$url" "$server" 500 50 || give_up "a check of tests/clients/crowd.py failed"
+passed=2
+python3 tests/clients/proxy.py "$program" "$folder/en-de" "$folder/lm" ||
+  give_up "a check of tests/clients/proxy.py failed"
+passed=3
+echo "$passed passed, 0 failed"
