@@ -141,6 +141,7 @@ void HttpServer::Session::hand_on() {
   is_head_ = request.method == "HEAD";
   if (is_head_) request.method = "GET";
   state_ = State::answering;
+  input_ = std::vector<char>();
   stream_.expires_never();
   ++number_;
   owes_ = shared_from_this();
