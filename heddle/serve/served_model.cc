@@ -93,8 +93,8 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   if (model->use != ModelUse::read) {
     const LoadedModel& loaded = model->loaded();
     const int engines = use == ModelUse::translate ? engines_of(loaded.translator()) : 1;
-    model->scheduler = std::make_unique<Scheduler>(*loaded.model, options.precision,
-                                                   options.cache_rows, engines);
+    model->scheduler =
+        std::make_unique<Scheduler>(*loaded.model, options.precision, options.cache_rows, engines);
   }
   return model;
 }

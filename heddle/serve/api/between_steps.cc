@@ -25,9 +25,7 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
     if (!is_gone_ && has_more()) return go_on();
     exchange_->service.worked_off(tokens_);
   }
-  bool has_more() try {
-    return step_();
-  } catch (...) {
+  bool has_more() try { return step_(); } catch (...) {
     exchange_->fail(std::current_exception());
     return false;
   }

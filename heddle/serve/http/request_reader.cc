@@ -124,7 +124,8 @@ HttpRequest RequestReader::take() {
     request.headers.emplace_back(std::move(name), std::string(field.value()));
   }
   parser_.reset();
-  if (bytes_.empty()) bytes_ = std::string();  // a connection that waits holds no memory of the last
+  if (bytes_.empty())
+    bytes_ = std::string();  // a connection that waits holds no memory of the last
   wants_continue_ = false;
   state_ = State::idle;
   advance();
