@@ -10,6 +10,10 @@ namespace {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")
 
+// The two halves of a panel's 2 KB are read one behind the other, not side by side: lines in their
+// order, which is what the processor fetches ahead (AMD Zen 4, one row times weights in memory: 14
+// -> 28 GB/s a thread, where plain reads give 30; 2026-11).
+
 // What differs between the formats.
 struct PairsOfBf16 {
   static constexpr int64_t kBytes = 2;  // of an element
@@ -57,16 +61,16 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   const char* a = static_cast<const char*>(g.a) +
                   (packed ? row / 32 * g.group_bytes + row % 32 * 64 : row * stride);
   for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
-    for (int64_t word = 0; word < 16; ++word) {  // four bytes of a row
-      const __m512i b0 = _mm512_loadu_si512(b + word * 64);
-      const __m512i b1 = _mm512_loadu_si512(b + 1024 + word * 64);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      for (int64_t word = 0; word < 16; ++word) {  // four bytes of a row
+        const __m512i columns = _mm512_loadu_si512(b + half * 1024 + word * 64);
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        int four;
-        __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
-        const __m512i x = _mm512_set1_epi32(four);
-        sum[r][0] = Format::dot(sum[r][0], x, b0);
-        sum[r][1] = Format::dot(sum[r][1], x, b1);
+        for (int r = 0; r < kRows; ++r) {
+          int four;
+          __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
+          sum[r][half] = Format::dot(sum[r][half], _mm512_set1_epi32(four), columns);
+        }
       }
     }
     a += step, b += 2048;
@@ -94,22 +98,24 @@ __attribute__((noinline)) void rows_times_panels(const GemmBlock& g, int64_t col
   const int64_t stride = packed ? 64 : g.a_stride * Format::kBytes, step = packed ? 2048 : 64;
   const char *a = static_cast<const char*>(g.a), *b = begin;
   for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
-    for (int64_t word = 0; word < 16; ++word) {
-      __m512i x[kRows];
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        int four;
-        __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
-        x[r] = _mm512_set1_epi32(four);
-      }
-#pragma GCC unroll 16
-      for (int p = 0; p < kPanels; ++p) {
-        const char* const at = b + p * g.panel_bytes + word * 64;
-        const __m512i b0 = _mm512_loadu_si512(at), b1 = _mm512_loadu_si512(at + 1024);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      for (int64_t word = 0; word < 16; ++word) {
+        __m512i x[kRows];
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
-          sum[r][p][0] = Format::dot(sum[r][p][0], x[r], b0);
-          sum[r][p][1] = Format::dot(sum[r][p][1], x[r], b1);
+          int four;
+          __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
+          x[r] = _mm512_set1_epi32(four);
+        }
+#pragma GCC unroll 16
+        for (int p = 0; p < kPanels; ++p) {
+          const __m512i columns =
+              _mm512_loadu_si512(b + p * g.panel_bytes + half * 1024 + word * 64);
+#pragma GCC unroll 16
+          for (int r = 0; r < kRows; ++r) {
+            sum[r][p][half] = Format::dot(sum[r][p][half], x[r], columns);
+          }
         }
       }
     }
