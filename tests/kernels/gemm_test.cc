@@ -480,6 +480,7 @@ void expect_pass_with(const std::string& unit, int64_t target = 0) {
 }
 
 TEST(GemmWithFewerInstructions, all_holds_without_amx) { expect_pass_with("avx512_bf16"); }
+TEST(GemmWithFewerInstructions, all_holds_with_vnni_alone) { expect_pass_with("avx512_vnni"); }
 TEST(GemmWithFewerInstructions, all_holds_without_bf16) { expect_pass_with("vectors"); }
 TEST(GemmWithFewerInstructions, all_holds_without_avx512) { expect_pass_with("vectors", HWY_AVX2); }
 TEST(GemmWithFewerInstructions, all_holds_without_avx2) { expect_pass_with("vectors", HWY_SSE4); }

@@ -16,18 +16,21 @@
 namespace heddle {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"vectors", "avx512_bf16", "amx"};
+constexpr std::array<std::string_view, 4> kNames = {"vectors", "avx512_vnni", "avx512_bf16",
+                                                    "amx"};
 
 MatrixUnit of_this_machine() {
 #if defined(__x86_64__)
-  // GCC's list also asks whether the system saves the registers of AVX-512; AVX512-BF16 (leaf 7.1,
-  // EAX bit 5), AMX-BF16 and AMX-TILE (leaf 7, EDX bits 22 and 24) are asked for by number.
+  // GCC's list also asks whether the system saves the registers of AVX-512; AVX512-VNNI (leaf 7, ECX
+  // bit 11), AVX512-BF16 (leaf 7.1, EAX bit 5), AMX-BF16 and AMX-TILE (leaf 7, EDX bits 22 and 24)
+  // are asked for by number.
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl")) {
     return MatrixUnit::vectors;
   }
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & (1u << 5))) return MatrixUnit::vectors;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & (1u << 11))) return MatrixUnit::vectors;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & (1u << 5))) return MatrixUnit::avx512_vnni;
   constexpr unsigned kTileAndBf16 = (1u << 24) | (1u << 22);
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTileAndBf16) != kTileAndBf16) {
     return MatrixUnit::avx512_bf16;
@@ -46,7 +49,7 @@ MatrixUnit chosen() {
   if (wanted == nullptr || *wanted == '\0') return best;
   const auto it = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
   check(it != kNames.end(), ErrorKind::usage,
-        "HEDDLE_MATRIX_UNIT is '{}'; it must be vectors, avx512_bf16 or amx", wanted);
+        "HEDDLE_MATRIX_UNIT is '{}'; it must be vectors, avx512_vnni, avx512_bf16 or amx", wanted);
   return std::min(best, static_cast<MatrixUnit>(it - kNames.begin()));
 }
 

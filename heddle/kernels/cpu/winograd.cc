@@ -279,12 +279,12 @@ namespace heddle {
 // speed, with the gradients 1.6 times it; 128 to 128 1.8, with the gradients 2.2.
 bool winograd_is_faster(int64_t in, int64_t out, bool trains) {
   const int64_t least = matrix_unit() == MatrixUnit::amx && !trains ? 128 : 64;
-  return matrix_unit() != MatrixUnit::vectors && std::min(in, out) >= least;
+  return has_bf16_products() && std::min(in, out) >= least;
 }
 
 WinogradKernels WinogradKernels::of_cpu() {
 #if defined(__x86_64__)
-  if (matrix_unit() != MatrixUnit::vectors) {
+  if (has_bf16_products()) {
     return {cpu::winograd_inputs, cpu::winograd_outputs, cpu::winograd_outputs_backward,
             cpu::winograd_weights, cpu::winograd_weights_backward};
   }

@@ -257,7 +257,10 @@ std::string machine_signature(DType compute) {
 #else
   std::string isa = "generic";
 #endif
-  if (compute == DType::bf16) isa += "+" + std::string(matrix_unit_name(matrix_unit()));
+  if (compute == DType::bf16) {  // below that, vectors multiply what is trained
+    const MatrixUnit unit = has_bf16_products() ? matrix_unit() : MatrixUnit::vectors;
+    isa += "+" + std::string(matrix_unit_name(unit));
+  }
   return isa + " " + dtype_name(compute);
 }
 

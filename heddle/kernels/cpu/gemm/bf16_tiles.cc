@@ -9,7 +9,7 @@
 
 namespace heddle::cpu {
 
-bool has_tiles() { return matrix_unit() != MatrixUnit::vectors; }
+bool has_tiles() { return has_bf16_products(); }
 
 #if defined(__x86_64__)
 #pragma GCC push_options

@@ -37,7 +37,7 @@ int64_t round_up(int64_t n, int64_t step) { return parts_of(n, step) * step; }
 const GemmCode& code_for_int8() {
 #if defined(__x86_64__)
   if (matrix_unit() == MatrixUnit::amx) return cpu::gemm_int8_amx();
-  if (matrix_unit() == MatrixUnit::avx512_bf16) return cpu::gemm_int8_vnni();
+  if (matrix_unit() >= MatrixUnit::avx512_vnni) return cpu::gemm_int8_vnni();
 #endif
   return cpu::gemm_int8();
 }

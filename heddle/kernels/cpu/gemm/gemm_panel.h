@@ -12,6 +12,7 @@
 
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
@@ -25,9 +26,26 @@ inline __mmask32 below_zero(__m512i x) {
   return _mm512_cmple_epu16_mask(behind_minus_zero, _mm512_set1_epi16(0x7f7f));
 }
 
-/// 32 sums as bf16.
-inline __m512i rounded(__m512 low, __m512 high) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+/// 16 numbers as bf16 as the CPU's instruction rounds them, where it has none: to nearest, ties to
+/// even; denormal numbers become zeros, NaN quiet.
+inline __m256i rounded_by_integers(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  __m512i top = _mm512_srli_epi32(
+      _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+  const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(0x8000));
+  const __mmask16 is_small =
+      _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(0x7f800000));  // no exponent
+  top = _mm512_mask_mov_epi32(top, is_small, sign);
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  top = _mm512_mask_or_epi32(top, is_nan, _mm512_srli_epi32(bits, 16), _mm512_set1_epi32(0x40));
+  return _mm512_cvtepi32_epi16(top);
+}
+/// 32 sums as bf16. by_cpu: whether it has an instruction for that
+inline __m512i rounded(__m512 low, __m512 high, bool by_cpu) {
+  if (by_cpu) return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+  return _mm512_inserti64x4(_mm512_castsi256_si512(rounded_by_integers(low)),
+                            rounded_by_integers(high), 1);
 }
 /// The lower (0) or upper half of 32 bf16 as f32.
 template <int kHalf>
@@ -41,6 +59,7 @@ struct PanelOut {
   const GemmBlock* g;
   int64_t column;
   __mmask16 low, high;  ///< the columns that c has
+  bool has_bf16 = has_bf16_products();
   __m512 bias_low, bias_high;
 
   PanelOut(const GemmBlock& block, int64_t first) : g(&block), column(first) {
@@ -82,14 +101,14 @@ struct PanelOut {
     } else {
       const auto columns = static_cast<__mmask32>(low | static_cast<uint32_t>(high) << 16);
       const bool is_whole = columns == ~__mmask32{0};
-      __m512i both = rounded(a, b);
+      __m512i both = rounded(a, b, has_bf16);
       if (g->added.data != nullptr) {
         const uint16_t* const at = g->added.row<uint16_t>(row) + column;
         // Loads by a mask wait for each other on Zen 5 where they miss the caches.
         const __m512i more =
             is_whole ? _mm512_loadu_si512(at) : _mm512_maskz_loadu_epi16(columns, at);
         both = rounded(_mm512_add_ps(widened<0>(both), widened<0>(more)),
-                       _mm512_add_ps(widened<1>(both), widened<1>(more)));
+                       _mm512_add_ps(widened<1>(both), widened<1>(more)), has_bf16);
       }
       if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
       uint16_t* const c = g->c.row<uint16_t>(row) + column;

@@ -140,7 +140,8 @@ double by_vectors(bool is_int8) {
 double multiply_registers(DType factors) {
   const MatrixUnit unit = matrix_unit();
   const bool is_int8 = factors == DType::i8;
-  if (factors == DType::f32 || unit == MatrixUnit::vectors) return by_vectors(is_int8);
+  const MatrixUnit least = is_int8 ? MatrixUnit::avx512_vnni : MatrixUnit::avx512_bf16;
+  if (factors == DType::f32 || unit < least) return by_vectors(is_int8);
   if (unit == MatrixUnit::amx) return is_int8 ? tiles<true>() : tiles<false>();
   return is_int8 ? int8_512() : bf16_512();
 }
