@@ -3,7 +3,7 @@ from html import escape
 
 WIDTH, LEFT, RIGHT, BAR, GAP, TOP, BOTTOM = 760, 230, 120, 13, 16, 34, 30
 COLOURS = {"heddle": "#1b6ca8", "pytorch": "#c4572b", "pytorch compiled": "#e08e6d",
-           "ctranslate2": "#3a7d44", "llama.cpp": "#7b4fa3", "openvino": "#8a6d1f"}
+           "ctranslate2": "#3a7d44", "ctranslate2 AVX512": "#77b07f", "llama.cpp": "#7b4fa3", "openvino": "#8a6d1f"}
 
 
 def text(x, y, words, anchor="start", more=""):

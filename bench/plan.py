@@ -36,10 +36,12 @@ class Row:
 
 PYTORCH = tuple(Contender("pytorch", dtype, compiled)
                 for dtype in ("f32", "bf16") for compiled in (False, True))
-CTRANSLATE2 = tuple(Contender("ctranslate2", dtype) for dtype in ("f32", "int8", "bf16"))
+CTRANSLATE2 = (*(Contender("ctranslate2", dtype) for dtype in ("f32", "int8", "bf16")),
+               *(Contender("ctranslate2 AVX512", dtype) for dtype in ("f32", "int8")))
 GENERATION = (Contender("pytorch", "f32"), Contender("pytorch", "bf16"),
-              *(Contender("llama.cpp", dtype) for dtype in ("f32", "bf16", "int8")))
-ENCODING = PYTORCH + (Contender("openvino", "f32"), Contender("openvino", "bf16"))
+              *(Contender("llama.cpp", dtype) for dtype in ("f32", "bf16", "int8", "int4")))
+IMAGES = PYTORCH + (Contender("openvino", "f32"), Contender("openvino", "bf16"))
+ENCODING = IMAGES + (Contender("openvino", "int8"),)
 ALL = ("f32", "bf16", "int8")
 
 ROWS = (
@@ -55,12 +57,13 @@ ROWS = (
     Row("translate-base-beam4", peers=CTRANSLATE2, heddle=ALL),
     Row("translate-base", batch=1, peers=CTRANSLATE2, heddle=ALL),
     Row("translate-lstm", peers=PYTORCH, heddle=ALL),
-    Row("generate-gpt2", peers=GENERATION, heddle=ALL),
-    Row("prompt-gpt2", peers=GENERATION, heddle=ALL),
+    Row("generate-gpt2", peers=GENERATION, heddle=(*ALL, "int4")),
+    Row("prompt-gpt2", peers=GENERATION, heddle=(*ALL, "int4")),
     Row("encode-bert", peers=ENCODING, heddle=ALL),
-    Row("classify-vit", peers=ENCODING, heddle=ALL),
-    Row("classify-swin", peers=ENCODING, heddle=ALL),
-    Row("classify-resnet50", peers=ENCODING, heddle=ALL),
+    Row("encode-mixed", peers=ENCODING, heddle=ALL),
+    Row("classify-vit", peers=IMAGES, heddle=ALL),
+    Row("classify-swin", peers=IMAGES, heddle=ALL),
+    Row("classify-resnet50", peers=IMAGES, heddle=ALL),
     Row("train-vit", peers=PYTORCH),
     Row("train-swin", peers=PYTORCH),
     Row("train-cct", peers=PYTORCH),

@@ -6,7 +6,7 @@ import chart
 import machine
 
 BEGIN, END = "<!-- bench: begin, written by ./dev bench -->", "<!-- bench: end -->"
-FORMATS = ("f32", "bf16", "int8")
+FORMATS = ("f32", "bf16", "int8", "int4")
 
 
 def number(value):
@@ -48,7 +48,8 @@ def row_name(row):
 
 
 def summary_line(row):
-    """heddle by format with its share of the peak; the best peer; ratios of speed and memory."""
+    """heddle by format with its share of the peak; the best peer; ratios of speed, of the fastest
+    runs and of each format, and memory."""
     cells = [f"{row_name(row)} ({row['unit']})"]
     for dtype in FORMATS:
         e = best(heddle(row), dtype)
@@ -56,7 +57,8 @@ def summary_line(row):
     ours, theirs = best(heddle(row)), best(peers(row))
     cells.append(f"{number(theirs['value'])} ({theirs['name']}, {theirs['dtype']})" if theirs else "")
     cells.append(f"**{times(ours, theirs)}**" if ours and theirs else "")
-    cells.append(times(best(heddle(row), "f32"), best(peers(row), "f32")))
+    ratios = [(times(best(heddle(row), dtype), best(peers(row), dtype)), dtype) for dtype in FORMATS]
+    cells.append(", ".join(f"{ratio} ({dtype})" for ratio, dtype in ratios if ratio))
     cells.append(memory(row))
     return cells
 
@@ -95,8 +97,8 @@ def section(name, data):
            f"{' or '.join(map(str, threads))} threads; medians of "
            f"{' or '.join(str(n) for n in sorted({r['rounds'] for r in rows}))} rounds, heddle and the "
            "peers by turns. In brackets: the share of the peak that the same command measured.", ""]
-    out += table(["case", "heddle f32", "bf16", "int8", "best peer", "best against best",
-                  "f32 against f32", "peak MiB, ours / theirs"], [summary_line(r) for r in rows])
+    out += table(["case", "heddle f32", "bf16", "int8", "int4", "best peer", "best against best",
+                  "same format", "peak MiB, ours / theirs"], [summary_line(r) for r in rows])
     if any(peers(r) for r in rows):
         out += ["", f"![speed against the best peer, {name}](bench/{name}.svg)"]
     out += ["", "<details><summary>Every figure</summary>", ""]

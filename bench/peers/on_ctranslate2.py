@@ -1,4 +1,7 @@
-"""The translation cases in CTranslate2: a model of random weights, written to a folder of its own."""
+"""The translation cases in CTranslate2: a model of random weights, written to a folder of its own.
+On AMD it takes its code for AVX2 unless that for AVX-512 is forced."""
+import os
+import pathlib
 import random
 import tempfile
 
@@ -57,6 +60,10 @@ def write_model(size, folder):
 
 
 def translate(args):
+    if args.peer.endswith("AVX512"):
+        if "GenuineIntel" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii"):
+            raise Unsupported("CTranslate2 takes its AVX-512 code by itself on this CPU")
+        os.environ["CT2_FORCE_CPU_ISA"] = "AVX512"  # before the library is loaded
     import ctranslate2
     size = sizes.TRANSLATE[args.case]
     if args.compile or args.dtype not in TYPES:

@@ -9,11 +9,15 @@ from timing import Unsupported
 
 
 def write_model(path, dtype):
-    """GPT-2's tensors by llama.cpp's names; matrices in `dtype` (int8 is its Q8_0)."""
+    """GPT-2's tensors by llama.cpp's names; matrices in `dtype` (int8 is its Q8_0,
+    int4 its Q4_0)."""
     import gguf
     import numpy
     numbers = numpy.random.default_rng(1)
-    quantised = {"bf16": gguf.GGMLQuantizationType.BF16, "int8": gguf.GGMLQuantizationType.Q8_0}
+    quantised = {"bf16": gguf.GGMLQuantizationType.BF16, "int8": gguf.GGMLQuantizationType.Q8_0,
+                 "int4": gguf.GGMLQuantizationType.Q4_0}
+    # As llama-quantize leaves it, and heddle quantize: the output projection in eight bits.
+    of_output = dict(quantised, int4=gguf.GGMLQuantizationType.Q8_0)
     width, vocab = sizes.GPT2["width"], sizes.GPT2["vocab"]
     out = gguf.GGUFWriter(path, "gpt2")
     out.add_context_length(sizes.GPT2["positions"])
@@ -25,10 +29,10 @@ def write_model(path, dtype):
     out.add_vocab_size(vocab)
     out.add_tokenizer_model("no_vocab")
 
-    def add(name, *shape, is_matrix=True):
+    def add(name, *shape, is_matrix=True, kinds=quantised):
         values = numbers.normal(0, 0.02, shape).astype(numpy.float32)
-        if is_matrix and dtype in quantised:
-            kind = quantised[dtype]
+        if is_matrix and dtype in kinds:
+            kind = kinds[dtype]
             out.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
         else:
             out.add_tensor(name, values)
@@ -41,10 +45,10 @@ def write_model(path, dtype):
         add(f"{name}.weight", wide, narrow)
         add(f"{name}.bias", wide, is_matrix=False)
 
-    add("token_embd.weight", vocab, width)
+    add("token_embd.weight", vocab, width, kinds=of_output)
     add("position_embd.weight", sizes.GPT2["positions"], width, is_matrix=False)
     add_norm("output_norm")
-    add("output.weight", vocab, width)
+    add("output.weight", vocab, width, kinds=of_output)
     for i in range(sizes.GPT2["layers"]):
         add_norm(f"blk.{i}.attn_norm")
         add_linear(f"blk.{i}.attn_qkv", 3 * width, width)
@@ -59,8 +63,8 @@ def write_model(path, dtype):
 
 
 def generate(args):
-    if args.compile or args.batch > 1 or args.dtype not in ("f32", "bf16", "int8"):
-        raise Unsupported("llama.cpp is timed one sequence at a time, in f32, bf16 or int8")
+    if args.compile or args.batch > 1 or args.dtype not in ("f32", "bf16", "int8", "int4"):
+        raise Unsupported("llama.cpp is timed one sequence at a time, not compiled")
     import llama_cpp
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "gpt2.gguf")

@@ -190,12 +190,15 @@ def generate(args):
                 version=version(torch, True))
 
 
-def encode(args):
-    torch = start(args)
+def bert(torch, args):
     from transformers import BertConfig, BertModel
     model = BertModel(BertConfig()).eval()
-    if args.compile:
-        model = torch.compile(model)
+    return torch.compile(model) if args.compile else model
+
+
+def encode(args):
+    torch = start(args)
+    model = bert(torch, args)
     batch = args.batch or sizes.BERT_BATCH
     ids = torch.randint(0, sizes.BERT_VOCAB, (batch, sizes.BERT_TOKENS))
 
@@ -204,6 +207,23 @@ def encode(args):
             model(ids)
 
     return dict(step=encode_batch, units=batch, unit="sequences/s", batch=batch,
+                version=version(torch, True))
+
+
+def encode_mixed(args):
+    """Sentences of like lengths together, padded to the longest of them."""
+    torch = start(args)
+    model = bert(torch, args)
+    batches = [{name: torch.from_numpy(value) for name, value in inputs.items()}
+               for inputs in sizes.mixed_batches(args.batch)]
+
+    def encode_all():
+        with torch.inference_mode(), mixed(torch, args):
+            for inputs in batches:
+                model(**inputs)
+
+    sentences = sum(len(b["input_ids"]) for b in batches)
+    return dict(step=encode_all, units=sentences, unit="sequences/s", batch=sentences,
                 version=version(torch, True))
 
 
@@ -273,4 +293,5 @@ def start_process(args):
 CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_LSTM, train_lstm),
          **dict.fromkeys(sizes.TRANSLATE_LSTM, translate_lstm), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
          **dict.fromkeys(sizes.GENERATE, generate), **dict.fromkeys(sizes.CLASSIFY, classify),
-         **dict.fromkeys(sizes.TRAIN_IMAGES, train_images), "encode-bert": encode, "start": start_process}
+         **dict.fromkeys(sizes.TRAIN_IMAGES, train_images), "encode-bert": encode, "encode-mixed": encode_mixed,
+         "start": start_process}

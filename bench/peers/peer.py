@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times one case of `heddle bench` in another program; prints one line of JSON.
 
-usage: peer.py PEER CASE [--dtype f32|bf16|int8] [--compile] [--threads N] [--batch N] [--seconds S]
+usage: peer.py PEER CASE [--dtype f32|bf16|int8|int4] [--compile] [--threads N] [--batch N] [--seconds S]
 
 Same sizes, lengths, dropout, clipping and optimizer as heddle's cases; weights are random.
 Exits with 3 where the peer is not installed or cannot run the case in that format on this machine.
@@ -15,14 +15,14 @@ import sys
 from timing import Unsupported, median_seconds, peak_resident_bytes
 
 PEERS = {"pytorch": "on_pytorch", "ctranslate2": "on_ctranslate2", "llama.cpp": "on_llama_cpp",
-         "openvino": "on_openvino"}
+         "openvino": "on_openvino", "ctranslate2 AVX512": "on_ctranslate2"}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("case")
-    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "int8"))
+    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16", "int8", "int4"))
     parser.add_argument("--compile", action="store_true", help="PyTorch: torch.compile")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--batch", type=int, default=0, help="0: the case's own")

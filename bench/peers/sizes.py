@@ -48,6 +48,30 @@ def generated(case):
 # BERT-base: sequences at a time, tokens of each.
 BERT_BATCH, BERT_TOKENS, BERT_VOCAB = 8, 128, 30000
 
+# encode-mixed: tokens of the sentences, those of SST-2's 872 validation sentences at 64 equal steps of
+# their order by length (bert-base-uncased, [CLS] and [SEP] counted); a program that pads takes so many of
+# like lengths at a time.
+MIXED_LENGTHS = (
+    6, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13, 13, 14, 15, 15, 16, 16, 17, 17, 17, 18, 18, 19, 19, 20,
+    20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 24, 25, 25, 26, 26, 27, 27, 27, 28, 28, 29, 29, 30, 30,
+    31, 32, 33, 34, 34, 35, 36, 37, 38, 38, 40, 41, 43, 47, 51)
+MIXED_PADDED = 16
+
+
+def mixed_batches(sentences):
+    """Inputs of BERT of encode-mixed: sentences of like lengths padded together. 0: all."""
+    import numpy
+    numbers = numpy.random.default_rng(1)
+    wanted = sentences or len(MIXED_LENGTHS)
+    lengths = sorted(MIXED_LENGTHS[i % len(MIXED_LENGTHS)] for i in range(wanted))
+    batches = []
+    for begin in range(0, len(lengths), MIXED_PADDED):
+        part = lengths[begin:begin + MIXED_PADDED]
+        mask = (numpy.arange(part[-1])[None, :] < numpy.array(part)[:, None]).astype(numpy.int64)
+        batches.append(dict(input_ids=numbers.integers(0, BERT_VOCAB, mask.shape) * mask,
+                            attention_mask=mask))
+    return batches
+
 # Models of images (see image_models.py) with the images of a batch, their edge, and the classes.
 VIT_BASE = "vit_base_patch16_224"
 CLASSIFY = {

@@ -32,6 +32,13 @@ constexpr int64_t kPrompt = 32, kNewTokens = 64;
 constexpr int64_t kLongPrompt = 512;
 constexpr int64_t kBertBatch = 8, kBertLength = 128;
 
+// Tokens of SST-2's 872 validation sentences at 64 equal steps of their order by length
+// (bert-base-uncased, [CLS] and [SEP] counted).
+constexpr int64_t kMixedLengths[] = {
+    6, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13, 13, 14, 15, 15, 16, 16, 17, 17, 17, 18, 18, 19, 19,
+    20, 20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 24, 25, 25, 26, 26, 27, 27, 27, 28, 28, 29, 29,
+    30, 30, 31, 32, 33, 34, 34, 35, 36, 37, 38, 38, 40, 41, 43, 47, 51};
+
 std::unique_ptr<ModelConfig> config_of(const LanguageSize& s) {
   return read_model_config(Json::object({{"model_type", "gpt2"},
                                          {"n_layer", s.layers},
@@ -150,7 +157,16 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
           .model_bytes = read};
 }
 
-BenchWorkload make_encoding(const BenchOptions& o) {
+// The first `batch` of the lengths, again from the first where they end.
+std::vector<int64_t> mixed_lengths(const BenchOptions& o) {
+  const int64_t all = std::ssize(kMixedLengths), batch = o.batch > 0 ? o.batch : all;
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < batch; ++i) lengths.push_back(kMixedLengths[i % all]);
+  return lengths;
+}
+
+// Sequences of these lengths in one packed pass.
+BenchWorkload make_encoding(const BenchOptions& o, const std::vector<int64_t>& lengths) {
   struct Encoding {
     nn::Parameters parameters{1};
     std::unique_ptr<Model> model = preset_config("bert-base")->make(nn::Scope(parameters));
@@ -158,12 +174,13 @@ BenchWorkload make_encoding(const BenchOptions& o) {
     Segments segments;
     nn::Run run;
   };
-  const int64_t batch = o.batch > 0 ? o.batch : kBertBatch, rows = batch * kBertLength;
+  const auto batch = std::ssize(lengths);
   const auto e = std::make_shared<Encoding>();
+  e->segments = Segments::from_lengths(lengths);
+  const int64_t rows = e->segments.rows();
   const int64_t width = e->model->width();
   RngStream random = random_numbers();
   e->ids = random_tokens(random, rows, e->model->need<TokenModel>("bench").vocab_size());
-  e->segments = Segments::uniform(batch, kBertLength);
   e->run.use(o.precision);
   Products products(o.precision, false);
   products.blocks(rows, width, 4 * width, e->model->layers());
@@ -204,7 +221,18 @@ std::vector<BenchCase> language_cases() {
            .unit = "sequences/s",
            .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),
            .dtypes = {"f32", "bf16", "int8"},
-           .make = make_encoding}};
+           .make =
+               [](const BenchOptions& o) {
+                 const int64_t batch = o.batch > 0 ? o.batch : kBertBatch;
+                 return make_encoding(
+                     o, std::vector<int64_t>(static_cast<size_t>(batch), kBertLength));
+               }},
+          {.name = "encode-mixed",
+           .unit = "sequences/s",
+           .about = fmt::format("encoding {} sentences of the lengths of SST-2's, packed, bert base",
+                                std::size(kMixedLengths)),
+           .dtypes = {"f32", "bf16", "int8"},
+           .make = [](const BenchOptions& o) { return make_encoding(o, mixed_lengths(o)); }}};
 }
 
 }  // namespace heddle::bench
