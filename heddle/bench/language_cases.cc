@@ -35,9 +35,9 @@ constexpr int64_t kBertBatch = 8, kBertLength = 128;
 // Tokens of SST-2's 872 validation sentences at 64 equal steps of their order by length
 // (bert-base-uncased, [CLS] and [SEP] counted).
 constexpr int64_t kMixedLengths[] = {
-    6, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13, 13, 14, 15, 15, 16, 16, 17, 17, 17, 18, 18, 19, 19,
-    20, 20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 24, 25, 25, 26, 26, 27, 27, 27, 28, 28, 29, 29,
-    30, 30, 31, 32, 33, 34, 34, 35, 36, 37, 38, 38, 40, 41, 43, 47, 51};
+    6,  7,  8,  9,  9,  10, 11, 11, 12, 13, 13, 13, 14, 15, 15, 16, 16, 17, 17, 17, 18, 18,
+    19, 19, 20, 20, 21, 21, 21, 22, 22, 23, 23, 24, 24, 24, 25, 25, 26, 26, 27, 27, 27, 28,
+    28, 29, 29, 30, 30, 31, 32, 33, 34, 34, 35, 36, 37, 38, 38, 40, 41, 43, 47, 51};
 
 std::unique_ptr<ModelConfig> config_of(const LanguageSize& s) {
   return read_model_config(Json::object({{"model_type", "gpt2"},
@@ -201,38 +201,38 @@ BenchWorkload make_encoding(const BenchOptions& o, const std::vector<int64_t>& l
 }  // namespace
 
 std::vector<BenchCase> language_cases() {
-  return {training_case("train-steps", kStepGpt),
-          training_case("train-chargpt", kCharGpt),
-          training_case("train-babygpt", kBabyGpt),
-          training_case("train-gpt2", kGpt2),
-          {.name = "generate-gpt2",
-           .unit = "new tokens/s",
-           .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
-                                kPrompt, kGpt2.name),
-           .dtypes = {"f32", "bf16", "int8", "int4"},
-           .make = [](const BenchOptions& o) { return make_generation(o, kPrompt, kNewTokens); }},
-          {.name = "prompt-gpt2",
-           .unit = "tokens/s",
-           .about = fmt::format("a prompt of {} tokens and the token after it, {}", kLongPrompt,
-                                kGpt2.name),
-           .dtypes = {"f32", "bf16", "int8", "int4"},
-           .make = [](const BenchOptions& o) { return make_generation(o, kLongPrompt, 1); }},
-          {.name = "encode-bert",
-           .unit = "sequences/s",
-           .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),
-           .dtypes = {"f32", "bf16", "int8"},
-           .make =
-               [](const BenchOptions& o) {
-                 const int64_t batch = o.batch > 0 ? o.batch : kBertBatch;
-                 return make_encoding(
-                     o, std::vector<int64_t>(static_cast<size_t>(batch), kBertLength));
-               }},
-          {.name = "encode-mixed",
-           .unit = "sequences/s",
-           .about = fmt::format("encoding {} sentences of the lengths of SST-2's, packed, bert base",
-                                std::size(kMixedLengths)),
-           .dtypes = {"f32", "bf16", "int8"},
-           .make = [](const BenchOptions& o) { return make_encoding(o, mixed_lengths(o)); }}};
+  return {
+      training_case("train-steps", kStepGpt),
+      training_case("train-chargpt", kCharGpt),
+      training_case("train-babygpt", kBabyGpt),
+      training_case("train-gpt2", kGpt2),
+      {.name = "generate-gpt2",
+       .unit = "new tokens/s",
+       .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens, kPrompt,
+                            kGpt2.name),
+       .dtypes = {"f32", "bf16", "int8", "int4"},
+       .make = [](const BenchOptions& o) { return make_generation(o, kPrompt, kNewTokens); }},
+      {.name = "prompt-gpt2",
+       .unit = "tokens/s",
+       .about =
+           fmt::format("a prompt of {} tokens and the token after it, {}", kLongPrompt, kGpt2.name),
+       .dtypes = {"f32", "bf16", "int8", "int4"},
+       .make = [](const BenchOptions& o) { return make_generation(o, kLongPrompt, 1); }},
+      {.name = "encode-bert",
+       .unit = "sequences/s",
+       .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),
+       .dtypes = {"f32", "bf16", "int8"},
+       .make =
+           [](const BenchOptions& o) {
+             const int64_t batch = o.batch > 0 ? o.batch : kBertBatch;
+             return make_encoding(o, std::vector<int64_t>(static_cast<size_t>(batch), kBertLength));
+           }},
+      {.name = "encode-mixed",
+       .unit = "sequences/s",
+       .about = fmt::format("encoding {} sentences of the lengths of SST-2's, packed, bert base",
+                            std::size(kMixedLengths)),
+       .dtypes = {"f32", "bf16", "int8"},
+       .make = [](const BenchOptions& o) { return make_encoding(o, mixed_lengths(o)); }}};
 }
 
 }  // namespace heddle::bench

@@ -16,14 +16,13 @@
 namespace heddle {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"vectors", "avx512_vnni", "avx512_bf16",
-                                                    "amx"};
+constexpr std::array<std::string_view, 4> kNames = {"vectors", "avx512_vnni", "avx512_bf16", "amx"};
 
 MatrixUnit of_this_machine() {
 #if defined(__x86_64__)
-  // GCC's list also asks whether the system saves the registers of AVX-512; AVX512-VNNI (leaf 7, ECX
-  // bit 11), AVX512-BF16 (leaf 7.1, EAX bit 5), AMX-BF16 and AMX-TILE (leaf 7, EDX bits 22 and 24)
-  // are asked for by number.
+  // GCC's list also asks whether the system saves the registers of AVX-512; AVX512-VNNI (leaf 7,
+  // ECX bit 11), AVX512-BF16 (leaf 7.1, EAX bit 5), AMX-BF16 and AMX-TILE (leaf 7, EDX bits 22 and
+  // 24) are asked for by number.
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl")) {
     return MatrixUnit::vectors;

@@ -21,10 +21,10 @@
 namespace heddle::cpu {
 namespace {
 
-// Where dot products add up, so many queries that see all keys, as a beam's see a source, go each by
-// itself too: keys and values need not be packed at every step. Two queries of 64 elements over 17
-// keys 0.51 -> 0.26 us each, four 0.26 -> 0.25 (over 10 keys 0.19 -> 0.15; one thread of an AMD Zen
-// 4, 2026-11).
+// Where dot products add up, so many queries that see all keys, as a beam's see a source, go each
+// by itself too: keys and values need not be packed at every step. Two queries of 64 elements over
+// 17 keys 0.51 -> 0.26 us each, four 0.26 -> 0.25 (over 10 keys 0.19 -> 0.15; one thread of an AMD
+// Zen 4, 2026-11).
 constexpr int64_t kFewQueries = 4;
 
 /// Denormal numbers count as zero while it lives, as in a tile.
