@@ -22,6 +22,7 @@ void add_serve(Subcommand& app);
 void add_forward(Subcommand& app);
 void add_export(Subcommand& app);
 void add_quantize(Subcommand& app);
+void add_shortlist(Subcommand& app);
 void add_info(Subcommand& app);
 void add_analyze(Subcommand& app);
 void add_positions(Subcommand& app);

@@ -163,6 +163,10 @@ void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   add_target_flags(app, flags, "translation",
                    "; 0: twice the source's + 10 [as the model says, or 0]");
   app.add_setting("--batch-tokens", flags.batch_tokens, "source tokens of a batch, times the beam");
+  app.add_option("--shortlist", flags.shortlist,
+                 "a file of `heddle shortlist`: only tokens that it knows as translations of the "
+                 "line's may come; faster with large vocabularies")
+      .type_name("FILE");
   add_compute_flags(app, flags.compute);
   app.add_flag("--truncate", flags.truncate, "cut lines that are longer than the model takes");
 }
@@ -220,6 +224,11 @@ TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& mod
   o.truncate = flags.truncate;
   o.precision = precision;
   set_languages(model, flags.source_language, flags.target_language, o);
+  if (flags.shortlist.empty()) return o;
+  auto shortlist = std::make_shared<Shortlist>(flags.shortlist);
+  shortlist->check_fits(*model.tokenizer, model.target(),
+                        model.translator().facts().target_vocab_size, model.path);
+  o.shortlist = std::move(shortlist);
   return o;
 }
 

@@ -81,7 +81,7 @@ void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit)
 struct TranslateFlags {
   std::string model;
   SearchConfig search;
-  std::string source_language, target_language;
+  std::string source_language, target_language, shortlist;
   std::optional<int64_t> min_length, max_length;
   int64_t n_best = 1, batch_tokens = TranslateOptions().batch_tokens;
   bool truncate = false;
@@ -103,7 +103,7 @@ void take_sampling(SearchConfig& search, const SearchConfig& flags, bool sample)
 Precision apply_translate_flags(const TranslateFlags& flags);
 
 /// What the flags ask for, laid over what the model's folder says, see default_options(), and the
-/// languages. Errors: those of set_languages().
+/// languages. Errors: those of set_languages() and of the shortlist.
 TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
                                    Precision precision);
 

@@ -251,7 +251,8 @@ void add_commands(Subcommand& program) {
         add_serve, add_forward}},
       {"Measure", {add_eval, add_score, add_align, add_bench, add_load}},
       {"Look inside", {add_info, add_analyze, add_attention, add_explain, add_positions}},
-      {"Data and files", {add_augment, add_phrasebook, add_shapes, add_export, add_quantize}},
+      {"Data and files",
+       {add_augment, add_phrasebook, add_shapes, add_export, add_quantize, add_shortlist}},
       {"Tools", {add_completion, add_manual}},
   };
   for (const auto& [heading, commands] : groups) {

@@ -134,6 +134,7 @@ Request random_request(Random& random, bool translates) {
   if (translates) {
     r.tokens = {2};
     r.source = random_ids(random, 12);
+    if (random() % 3 == 0) r.candidates = random_ids(random, 25);
   } else {
     r.slides = random() % 2 == 0;
     r.context = r.slides ? one_of(random, {0, 9, 12}) : 0;

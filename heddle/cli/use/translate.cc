@@ -108,6 +108,8 @@ void check_flags(const Flags& flags) {
         "more");
   check(!flags.is_mbr || flags.page.empty(), ErrorKind::usage,
         "--page shows one search; leave out --mbr");
+  check(flags.shortlist.empty() || flags.page.empty(), ErrorKind::usage,
+        "--page shows all likely next tokens; leave out --shortlist");
   flags.search.check_draws();
 }
 

@@ -107,6 +107,7 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
     r.source = sources.ids[static_cast<size_t>(i)];
     r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
     if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
+    if (o.shortlist != nullptr) r.candidates = o.shortlist->candidates(r.source);
   }
   if (const auto first = token_id(search.forced_bos)) {
     r.prefix.insert(r.prefix.begin(), *first);

@@ -11,6 +11,7 @@
 #include "heddle/infer/engine/engine.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/search/beam.h"
+#include "heddle/infer/search/shortlist.h"
 
 namespace heddle {
 
@@ -33,6 +34,9 @@ struct TranslateOptions {
   std::optional<int64_t> start = {};     ///< the decoder's first token; none: the model's
   bool truncate = false;                 ///< cut what is longer than the model takes, else an error
   bool scores = true;  ///< whether scores are wanted: greedy search is faster without
+  /// Which tokens a translation may consist of, given its source; null: all. Scores then count the
+  /// others by a sample. Needs sources of ids.
+  std::shared_ptr<const Shortlist> shortlist = {};
   /// Sees every step; sentences may be decoded on several threads.
   std::function<void(const DecodeStep&)> on_step = {};
   Precision precision = {};

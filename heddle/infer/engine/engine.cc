@@ -30,7 +30,7 @@ std::unique_ptr<SequenceReader> make_reader(const Model& model) {
 // A request with its search. It is with the reader as one sequence for each hypothesis that goes
 // on, or, before its tokens are read, as one sequence without tokens.
 struct Engine::Running {
-  Running(int64_t number, Request asked)
+  Running(int64_t number, Request asked, int64_t vocab)
       : id(number),
         request(std::move(asked)),
         suppressed(request.search.suppressed_ids()),
@@ -42,6 +42,12 @@ struct Engine::Running {
               .ends = search.ends(),
               .scores = request.scores || request.search.beam.value_or(1) > 1,
               .penalises_log_p = request.penalises_log_p};
+    if (request.candidates.empty()) return;
+    Ids needed = request.prefix;
+    needed.insert(needed.end(), wanted.ends.begin(), wanted.ends.end());
+    if (const auto last = token_id(request.search.forced_eos)) needed.push_back(*last);
+    candidates.emplace(request.candidates, needed, suppressed, vocab);
+    wanted.candidates = &*candidates;
   }
 
   // Of what was given and each hypothesis that goes on.
@@ -116,6 +122,7 @@ struct Engine::Running {
   const Request request;
   const Ids suppressed;
   BeamSearch search;
+  std::optional<Candidates> candidates;
   NextTokensOptions wanted;
   int64_t reserved = 0;  // rows of the KV cache
   bool is_read = false, is_cancelled = false;
@@ -169,6 +176,7 @@ void Engine::check(const Request& r) const {
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
   nn::check_ids(r.tokens, vocab, "tokens");
   nn::check_ids(r.prefix, vocab, "prefix");
+  nn::check_ids(r.candidates, vocab, "candidates");
   if (!r.source.empty()) {
     nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
   }
@@ -204,7 +212,8 @@ void Engine::check(const Request& r) const {
 int64_t Engine::submit(Request request) {
   check(request);
   const int64_t rows = rows_needed(request);
-  waiting_.push_back(std::make_unique<Running>(next_id_, std::move(request)));
+  waiting_.push_back(
+      std::make_unique<Running>(next_id_, std::move(request), model_.heads().output->vocab()));
   waiting_.back()->reserved = rows;
   return next_id_++;
 }
@@ -216,6 +225,7 @@ void Engine::admit() {
     reserved_ += waiting_.front()->reserved;
     sources.push_back({request.source, request.memory});
     if (request.on_start) request.on_start();
+    has_new_requests_ |= waiting_.front()->candidates.has_value();
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -249,7 +259,9 @@ void Engine::pass() {
   const ProfilePhase phase(p.has_prompt ? "prompt" : "decode step");
   Tensor h = reader_->read(p.ids, tokens, p.answers, run_);
   if (std::ssize(p.rows) != p.answered) h = gather_rows(h, p.rows);  // samples share what was given
-  std::vector<NextToken> next = next_tokens(*model_.heads().output, h, run_, p.so_far);
+  if (has_new_requests_) hold_candidates();
+  std::vector<NextToken> next =
+      next_tokens(*model_.heads().output, h, run_, p.so_far, limited_.get());
   int64_t row = 0;
   size_t at = 0;
   for (const auto& r : running_) {
@@ -259,6 +271,16 @@ void Engine::pass() {
     row += rows, at += count;
   }
   select();
+}
+
+void Engine::hold_candidates() {
+  if (limited_ == nullptr) limited_ = std::make_unique<CandidateOutput>(*model_.heads().output);
+  std::vector<Candidates*> all;
+  for (const auto& r : running_) {
+    if (r->candidates) all.push_back(&*r->candidates);
+  }
+  limited_->hold(all, run_);
+  has_new_requests_ = false;
 }
 
 // Adds what the request reads: of each hypothesis its last token and its guesses, or all tokens.

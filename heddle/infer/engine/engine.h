@@ -31,6 +31,9 @@ struct Request {
   Tensor memory = {};  ///< in its place, where a source is no tokens: encode() of it, [rows, width]
   std::vector<int32_t> prefix = {};  ///< that the output begins with; its log p counts, but
   size_t free_prefix = 0;            ///< for so many tokens
+  /// The only tokens that may come, beside those of the prefix and the ends; empty: all. log p then
+  /// counts the others by a sample.
+  std::vector<int32_t> candidates = {};
 
   /// But how long the output is, and what it begins with. Its rules count `tokens` too, but not
   /// those of an encoder-decoder.
@@ -107,6 +110,7 @@ class Engine {
   void select();
   void retire();
   void drop_cancelled();
+  void hold_candidates();
   int64_t context_of(const Request& request) const;
 
   const Model& model_;
@@ -119,6 +123,8 @@ class Engine {
   int64_t reserved_ = 0;  // rows that those that run may hold
   int64_t next_id_ = 0;
   bool is_in_step_ = false, has_cancelled_ = false;
+  std::unique_ptr<CandidateOutput> limited_;  // null: nobody had candidates
+  bool has_new_requests_ = false;             // since their candidates were held
 };
 
 }  // namespace heddle

@@ -8,6 +8,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
+#include "heddle/ops/embedding.h"
 
 namespace heddle {
 
@@ -248,8 +249,13 @@ std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const Sampl
   return tokens;
 }
 
-std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
-                                   const nn::Run& run, std::span<const TokensSoFar> rows) {
+namespace {
+
+bool is_limited(const TokensSoFar& row) { return row.options->candidates != nullptr; }
+
+// next_tokens() of rows that may be any of the vocabulary.
+Tokens tokens_of_all(const nn::OutputProjection& output, const Tensor& h, const nn::Run& run,
+                     std::span<const TokensSoFar> rows) {
   std::vector<BestTokensRow> wanted;
   std::vector<int64_t> numbers;
   std::vector<TokensSoFar> chosen;  // the rows of these numbers
@@ -267,6 +273,79 @@ std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Ten
       best_tokens_of_rows(output, h, run, wanted, numbers.empty() ? nullptr : &kept);
   if (chosen.empty()) return likeliest;
   return merge(rows, choose(kept.logits, chosen), likeliest, needs_logits);
+}
+
+// The same of rows that are limited to candidates. logits: [rows, limited.ids()]
+Tokens tokens_of_candidates(const CandidateOutput& limited, const Tensor& logits, int64_t vocab,
+                            std::span<const TokensSoFar> rows) {
+  std::vector<const Candidates*> sets, whole;
+  std::vector<int64_t> numbers, whole_numbers;
+  std::vector<BestTokensRow> wanted;
+  std::vector<TokensSoFar> chosen;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const NextTokensOptions& o = *rows[r].options;
+    if (needs_logits(rows[r])) {
+      whole.push_back(o.candidates);
+      whole_numbers.push_back(static_cast<int64_t>(r));
+      chosen.push_back(rows[r]);
+      continue;
+    }
+    sets.push_back(o.candidates);
+    numbers.push_back(static_cast<int64_t>(r));
+    wanted.push_back({.count = o.count,
+                      .suppressed = o.candidates->suppressed,
+                      .forced = o.candidates->number_of(rows[r].forced),
+                      .scores = o.scores,
+                      .width = std::ssize(o.candidates->ids)});
+  }
+  const auto logits_of = [&](int64_t row) { return logits.rows().row<float>(row); };
+  Tokens likeliest;
+  if (!numbers.empty()) {
+    likeliest = best_tokens_of_rows(limited.own_columns(logits, numbers, sets), wanted);
+    size_t at = 0;
+    for (size_t i = 0; i < sets.size(); ++i) {
+      const std::span tokens(likeliest.data() + at, static_cast<size_t>(wanted[i].count));
+      at += tokens.size();
+      limited.name_tokens(tokens, logits_of(numbers[i]), *sets[i], wanted[i].scores);
+    }
+  }
+  if (chosen.empty()) return likeliest;
+  const Tensor all = limited.in_vocabulary(logits, whole_numbers, whole, vocab);
+  std::vector<float> shares;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const LogitScale scale = scale_of_row(all.rows(), static_cast<int64_t>(i));
+    shares.push_back(CandidateOutput::log_share(logits_of(whole_numbers[i]), *whole[i],
+                                                scale.most + scale.log_sum));
+  }
+  Tokens second = choose(all, chosen);
+  size_t at = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    for (int64_t k = 0; k < chosen[i].options->count; ++k) second[at++].log_p += shares[i];
+  }
+  return merge(rows, second, likeliest, needs_logits);
+}
+
+}  // namespace
+
+std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
+                                   const nn::Run& run, std::span<const TokensSoFar> rows,
+                                   const CandidateOutput* limited) {
+  const auto count = std::count_if(rows.begin(), rows.end(), is_limited);
+  if (count == 0) return tokens_of_all(output, h, run, rows);
+  check(limited != nullptr, ErrorKind::internal, "candidates that nothing holds");
+  if (count == std::ssize(rows)) {
+    return tokens_of_candidates(*limited, (*limited)(h), output.vocab(), rows);
+  }
+  std::vector<int32_t> numbers[2];
+  std::vector<TokensSoFar> parts[2];
+  for (size_t r = 0; r < rows.size(); ++r) {
+    numbers[is_limited(rows[r])].push_back(static_cast<int32_t>(r));
+    parts[is_limited(rows[r])].push_back(rows[r]);
+  }
+  const Tokens first = tokens_of_candidates(*limited, (*limited)(gather_rows(h, numbers[1])),
+                                            output.vocab(), parts[1]);
+  return merge(rows, first, tokens_of_all(output, gather_rows(h, numbers[0]), run, parts[0]),
+               is_limited);
 }
 
 // --- which hypotheses go on ----------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/infer/search/best_tokens.h"
+#include "heddle/infer/search/candidates.h"
 #include "heddle/infer/search/search_config.h"
 
 namespace heddle {
@@ -26,6 +27,7 @@ struct NextTokensOptions {
   /// Whether the penalty for repeats is one of log p and the rest keeps its share, as in Hugging
   /// Face's beam search, or one of logits, as in its greedy search and sampling.
   bool penalises_log_p = false;
+  const Candidates* candidates = nullptr;  ///< the only tokens that there are; null: all
 };
 
 /// What the next token of a row follows, and how it is chosen.
@@ -40,10 +42,12 @@ struct TokensSoFar {
 /// The tokens of each row, likeliest first. Where rules leave no token there is the end, or, of a
 /// model without one, what the rules forbid. All rows share one pass over the vocabulary; logits of
 /// rows with rules or sampling are kept whole. h: [rows, width] states    returns: the tokens of
-/// one row behind those of another, `options->count` of each
+/// one row behind those of another, `options->count` of each; where there are candidates, log p
+/// counts the other tokens by a sample. limited: holds the candidates, where a row has some
 /// Errors: data if a row has no finite maximum.
 std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
-                                   const nn::Run& run, std::span<const TokensSoFar> rows);
+                                   const nn::Run& run, std::span<const TokensSoFar> rows,
+                                   const CandidateOutput* limited = nullptr);
 
 /// The number in [0, 1) that draws a token: a pure function of seed, line, sample (which of several
 /// translations of the line) and position of the token, so it depends on nothing that is computed

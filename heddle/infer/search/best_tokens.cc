@@ -26,7 +26,7 @@ class TopTokens {
       : rows_(rows),
         blocks_(blocks_of(vocab, LogitScanArgs::kBlock)),
         sum_blocks_(blocks_of(vocab, LogitScanArgs::kSumBlock)),
-        maxima_(rows.size() * static_cast<size_t>(blocks_)),
+        maxima_(rows.size() * static_cast<size_t>(blocks_), kNone),
         sums_(rows.size() * static_cast<size_t>(sum_blocks_)),
         best_(rows.size()) {}
 
@@ -35,15 +35,14 @@ class TopTokens {
     parallel_blocks(logits.rows, kRows, [&](int64_t begin, int64_t end) {
       const int64_t n = std::min(end, logits.rows) - begin;
       if (!any_of(begin, n, [](const BestTokensRow&) { return true; })) return;
-      kernels().scan_logits(
-          {.logits = logits.slice(begin, n),
-           .maxima = maxima(begin, first),
-           .sums = sums(begin) + first / LogitScanArgs::kSumBlock,
-           .wants_sums = any_of(begin, n, [](const BestTokensRow& row) { return row.scores; }),
-           .maxima_stride = blocks_,
-           .sums_stride = sum_blocks_});
+      const bool is_whole = !any_of(begin, n, [](const auto& row) { return row.width >= 0; });
+      if (is_whole) scan(logits.slice(begin, n), begin, first);
       for (int64_t r = begin; r < begin + n; ++r) {
-        look(std::span(logits.row<float>(r), static_cast<size_t>(logits.width)), r, first);
+        const int64_t own = rows_[static_cast<size_t>(r)].width;
+        const int64_t width = own < 0 ? logits.width : std::min(logits.width, own - first);
+        if (width <= 0) continue;
+        if (!is_whole) scan(logits.slice(r, 1).columns(0, width), r, first);
+        look(std::span(logits.row<float>(r), static_cast<size_t>(width)), r, first);
       }
     });
   }
@@ -91,6 +90,15 @@ class TopTokens {
   static constexpr int64_t kRows = 4;  // of a call
 
   static int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+  void scan(const Rows& logits, int64_t row, int64_t first) {
+    kernels().scan_logits(
+        {.logits = logits,
+         .maxima = maxima(row, first),
+         .sums = sums(row) + first / LogitScanArgs::kSumBlock,
+         .wants_sums = any_of(row, logits.rows, [](const auto& wanted) { return wanted.scores; }),
+         .maxima_stride = blocks_,
+         .sums_stride = sum_blocks_});
+  }
   float* maxima(int64_t r, int64_t first) {
     return maxima_.data() + r * blocks_ + first / LogitScanArgs::kBlock;
   }

@@ -28,6 +28,7 @@ struct BestTokensRow {
   std::span<const int32_t> banned = {};      ///< further ids that must not come
   int32_t forced = -1;  ///< the only token, whatever is suppressed or banned; -1: any
   bool scores = true;   ///< whether log p is wanted; without, it is 0
+  int64_t width = -1;   ///< so many columns are the row, those behind it are nothing; -1: all
 };
 
 /// What turns the logits of a row into log p.

@@ -394,13 +394,13 @@ double StatisticalAligner::translation(int32_t source, int32_t target) const {
 }
 
 Alignment StatisticalAligner::align(std::span<const int32_t> source,
-                                    std::span<const int32_t> target) const {
+                                    std::span<const int32_t> target, bool links_all) const {
   Alignment links;
   if (source.empty()) return links;
   std::vector<double> shares;
   for (size_t j = 0; j < target.size(); ++j) {
     set_shares(j, target.size(), source.size(), options_.model == 2, shares);
-    double best = shares[0] * translation(kNone, target[j]);
+    double best = links_all ? 0 : shares[0] * translation(kNone, target[j]);
     int32_t found = -1;
     for (size_t i = 0; i < source.size(); ++i) {
       const double weight = shares[i + 1] * translation(source[i], target[j]);

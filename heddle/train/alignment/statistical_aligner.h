@@ -34,8 +34,10 @@ class StatisticalAligner {
   StatisticalAligner(const WordLines& sources, const WordLines& targets,
                      const AlignerOptions& options);
 
-  /// For each target word the likeliest source word, the first among equals, or none.
-  Alignment align(std::span<const int32_t> source, std::span<const int32_t> target) const;
+  /// For each target word the likeliest source word, the first among equals, or none, unless
+  /// `links_all`.
+  Alignment align(std::span<const int32_t> source, std::span<const int32_t> target,
+                  bool links_all = false) const;
 
   /// p(target | source); 1e-9 of words never seen together.
   double translation(int32_t source, int32_t target) const;

@@ -32,6 +32,14 @@ void WordLines::add(std::span<const std::string> words) {
   begins_.push_back(numbers_.size());
 }
 
+void WordLines::add_tokens(std::span<const int32_t> ids) {
+  for (const int32_t id : ids) {
+    numbers_.push_back(id + 1);
+    tokens_ = std::max(tokens_, static_cast<size_t>(id) + 1);
+  }
+  begins_.push_back(numbers_.size());
+}
+
 std::vector<int32_t> WordLines::numbers_of(std::span<const std::string> words) const {
   std::vector<int32_t> numbers;
   for (const std::string& word : words) {

@@ -1,6 +1,7 @@
 // Lines of text as numbers of their words, for statistics of words.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ class WordLines {
   /// Adds a line. Words are UTF-8.
   void add(std::span<const std::string> words);
 
+  /// Adds a line of tokens, whose numbers are their ids + 1; not beside words.
+  void add_tokens(std::span<const int32_t> ids);
+
   /// The numbers of words, from 1, by their first appearance; kUnknown for one that is in no line.
   std::vector<int32_t> numbers_of(std::span<const std::string> words) const;
 
@@ -29,13 +33,14 @@ class WordLines {
   }
   size_t begin(int64_t line) const { return begins_[static_cast<size_t>(line)]; }
   size_t words() const { return numbers_.size(); }
-  /// Different words; numbers are from 1 to here.
-  size_t different() const { return vocabulary_.size(); }
+  /// Numbers are from 1 to here: different words, or tokens.
+  size_t different() const { return std::max(vocabulary_.size(), tokens_); }
 
  private:
   std::unordered_map<std::string, int32_t> vocabulary_;
   std::vector<int32_t> numbers_;
   std::vector<size_t> begins_ = {0};
+  size_t tokens_ = 0;  // the largest number of one
 };
 
 }  // namespace heddle::train
