@@ -129,8 +129,14 @@ std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g
   return it->second;
 }
 
-// Products of fewer multiplications than this are not worth waking another thread.
-constexpr int64_t kWorthAThread = 1 << 19;
+// Products of fewer multiplications than this are not worth waking another thread, unless they read
+// so many bytes of b, as those of few rows do: 5 us of one thread.
+constexpr int64_t kWorthAThread = 1 << 19, kBytesWorthAThread = 128 << 10;
+
+bool is_worth_threads(const Plan& plan) {
+  return plan.m * plan.n * plan.k >= kWorthAThread ||
+         (plan.m <= 8 && plan.panels * plan.panel_bytes >= kBytesWorthAThread);
+}
 
 // Rows of a that blocks can take: as it lies, or filled up, widened or rounded to int8 in scratch.
 // (A transposed a is packed by each block.)
@@ -294,6 +300,11 @@ struct Grid {
     row_blocks = parts_of(plan.m, rows);
     ranges = std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
     range = parts_of(plan.panels, ranges);
+    // A row or two go through four panels at a time, where there are some for each thread.
+    constexpr int64_t kTogether = 4;
+    if (plan.m <= 2 && threads > 1 && plan.panels >= 2 * kTogether * threads) {
+      range = std::max<int64_t>(1, range / (2 * kTogether)) * kTogether;
+    }
     ranges = parts_of(plan.panels, range);
   }
 
@@ -327,7 +338,7 @@ struct Grid {
 
 void multiply(const GemmArgs& g) {
   const Plan plan(g);
-  const bool alone = plan.m * plan.n * plan.k < kWorthAThread || in_parallel();
+  const bool alone = !is_worth_threads(plan) || in_parallel();
   const auto spread = [&](int64_t tasks, const auto& f) {
     if (alone) {
       for (int64_t i = 0; i < tasks; ++i) f(i);
