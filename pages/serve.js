@@ -46,6 +46,22 @@
     return [el("label", {}, label + " ", select), select];
   };
 
+  const attention = heddle.serveAttention({ask, read}), images = heddle.serveImages({ask, read});
+
+  // A button to the translator of the other direction, which then has what was written here; none without one.
+  const swap = (model, translated) => {
+    const other = models.findIndex((one) => one.source_language && one.source_language === model.target_language &&
+      one.target_language === model.source_language);
+    if (other < 0) return "";
+    return el("button", {type: "button", id: "swap", title: "the other direction", onclick: () => {
+      const text = translated();
+      picker.buttons[other].click();
+      const area = body.querySelector("textarea");
+      area.value = text;
+      area.dispatchEvent(new Event("input", {bubbles: true}));
+    }}, `⇄ ${model.target_language} → ${model.source_language}`);
+  };
+
   // --- translation: the text, its alternatives, and which word came from which --------------------
 
   const translator = (model) => {
@@ -71,7 +87,9 @@
       }
       return span;
     });
+    let shown = null;  // {text, target}
     const show = (text, translation) => {
+      shown = {text, target: translation.text};
       const links = (translation.alignment || "").split(" ").filter(Boolean)
         .map((link) => link.split("-").map(Number));
       words.next = [0, 0];
@@ -82,14 +100,15 @@
     };
     const write = whileWriting(status, async (signal) => {
       const text = source.value.trim().replace(/\s+/g, " ");
-      if (!text) { result.replaceChildren(); others.replaceChildren(); return; }
+      if (!text) { shown = null; result.replaceChildren(); others.replaceChildren(); return; }
       const json = await read(await ask("/v1/translations",
         {model: model.id, text, beam: Number(beam.value), n_best: Math.min(4, Number(beam.value)), alignment: "hard"}, signal));
       show(text, json.translations[0]);
     });
     source.addEventListener("input", write);
     beam.addEventListener("change", write);
-    return [source, el("div", {class: "row"}, beamLabel, status), result, others];
+    return [source, el("div", {class: "row"}, beamLabel, swap(model, () => (shown ? shown.target : "")), status), result, others,
+      attention(model, () => (shown && shown.target ? shown : null))];
   };
 
   // --- completion: tokens as they come ------------------------------------------------------------
@@ -140,36 +159,37 @@
   const reader = (model) => {
     const text = area("text", "Write something to classify");
     const status = el("span", {class: "faint small", role: "status"});
-    const result = el("table", {id: "classes"});
+    const result = el("div", {id: "classes"});
     text.addEventListener("input", whileWriting(status, async (signal) => {
       if (!text.value.trim()) { result.replaceChildren(); return; }
       const json = await read(await ask("/v1/classify", {model: model.id, text: text.value}, signal));
-      const rows = Object.entries(json.classes[0].probabilities).sort((a, b) => b[1] - a[1]).slice(0, 10);
-      result.replaceChildren(el("tbody", {}, rows.map(([label, p]) => el("tr", {},
-        el("th", {scope: "row"}, label), el("td", {class: "number"}, heddle.percent(p)),
-        el("td", {style: "width: 50%"}, heddle.bar(p))))));
+      result.replaceChildren(heddle.classTable(json.classes[0].probabilities));
     }));
-    return [text, status, result];
+    return [text, status, result, attention(model, () => (text.value.trim() ? {text: text.value} : null))];
   };
 
   // --- the page -----------------------------------------------------------------------------------
 
-  const kinds = {translation: translator, generation: generator, embedding: reader};
+  const kinds = {translation: translator, generation: generator, embedding: reader,
+    "image-classification": images.classify, "object-detection": images.detect};
   const body = el("section");
   const open = (i) => {
     const model = models[i];
     const languages = model.source_language ? `, ${model.source_language} → ${model.target_language}` : "";
-    body.replaceChildren(el("p", {class: "faint small"}, `${model.id}: ${model.type}, for ${model.use}${languages}`),
+    const card = [`${model.id}: ${model.type}, for ${model.use}${languages}`, heddle.plural(model.parameters, "parameter"),
+      model.max_tokens ? `texts of up to ${heddle.plural(model.max_tokens, "token")}` : "", model.classes ? `${model.classes} classes` : ""];
+    body.replaceChildren(el("p", {class: "faint small", id: "card"}, card.filter(Boolean).join("; ")),
       ...kinds[model.use](model));
   };
+  const picker = models.length > 1 ? heddle.picker({label: "model", chosen: 0, onChange: open,
+    items: models.map((model) => ({name: model.id, title: model.type}))}) : null;
   heddle.main.append(
     el("p", {}, "What is served here answers below, and to programs: ",
       el("code", {}, "/v1/translations"), ", ", el("code", {}, "/v1/completions"), ", ",
       el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), "; ",
       el("a", {href: "/metrics"}, "metrics"), "."),
     needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key) : "",
-    models.length > 1 ? heddle.picker({label: "model", chosen: 0, onChange: open,
-      items: models.map((model) => ({name: model.id, title: model.type}))}).element : "",
+    picker ? picker.element : "",
     body);
   open(0);
 })();

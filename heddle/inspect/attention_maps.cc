@@ -224,14 +224,13 @@ void add_packed(Json& json, const HeadMap& map) {
 }
 
 void add_plain(Json& json, const HeadMap& map) {
-  const auto number = [](float x) { return Json(rounded(x)); };
   if (!map.sparse) {
-    json["weights"] = rows_json(map.weights, map.rows, map.cols, number);
+    json["weights"] = weights_json(map.weights, map.rows, map.cols);
     return;
   }
   const auto index = [](int64_t x) { return Json(x); };
   json["columns"] = rows_json(map.sparse->columns, map.rows, map.sparse->kept, index);
-  json["weights"] = rows_json(map.sparse->weights, map.rows, map.sparse->kept, number);
+  json["weights"] = weights_json(map.sparse->weights, map.rows, map.sparse->kept);
 }
 
 Json describe(const Subject& subject, const std::vector<HeadMap>& maps,
@@ -339,6 +338,10 @@ Page attention_page(const Subject& subject, const std::vector<HeadMap>& maps,
 Json attention_json(const Subject& subject, const std::vector<HeadMap>& maps,
                     const std::optional<Link>& link) {
   return describe(subject, maps, link, add_plain);
+}
+
+Json weights_json(const std::vector<float>& weights, int64_t rows, int64_t cols) {
+  return rows_json(weights, rows, cols, [](float x) { return Json(rounded(x)); });
 }
 
 size_t first_shown(const std::vector<HeadMap>& maps) {

@@ -77,6 +77,9 @@ Page attention_page(const Subject& subject, const std::vector<HeadMap>& maps,
 Json attention_json(const Subject& subject, const std::vector<HeadMap>& maps,
                     const std::optional<Link>& link);
 
+/// [rows, cols] weights as an array of rows, 6 digits.
+Json weights_json(const std::vector<float>& weights, int64_t rows, int64_t cols);
+
 /// The head that a reader should see first: the best of the link, else the most important one of
 /// the last kind (cross attention, if there is any), else the first.
 size_t first_shown(const std::vector<HeadMap>& maps);

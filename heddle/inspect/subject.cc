@@ -138,11 +138,56 @@ Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOpti
   return text;
 }
 
+// Of a translator: what it reads, and what it is to have written.
+SubjectText pair_text(const LoadedModel& model, const std::string& given,
+                      const SubjectOptions& options) {
+  check(options.ids.empty(), ErrorKind::usage,
+        "`ids`: {} is a translator with a tokenizer; give the sentence as `text`", given);
+  SubjectText text{.texts = {options.source, options.target.value_or("")}};
+  text.source.ids =
+      source_ids(model, options.source, field_name("text"), options.truncate, nullptr);
+  check(!text.source.ids.empty(), ErrorKind::usage,
+        "`text` is empty; give a sentence, as in `text` \"a man rides a horse\"");
+  if (options.target) {
+    text.target =
+        target_ids(model, *options.target, field_name("target"), options.truncate, nullptr);
+    check(!text.target.empty(), ErrorKind::usage,
+          "`target` is empty; give a translation, or leave `target` away for the model's own");
+    return text;
+  }
+  TranslateOptions translate = default_options(model);
+  if (!translate.as_transformers && !translate.search.beam) translate.search.beam = 5;
+  translate.truncate = options.truncate;
+  translate.precision = options.precision;
+  const Translation best = translate_lines(model, std::vector{options.source}, translate)[0];
+  text.target = best.ids;
+  text.texts[1] = best.text;
+  return text;
+}
+
 double mean_loss(const train::LossSums& sums) {
   return sums.predicted == 0 ? 0 : sums.nll / static_cast<double>(sums.predicted);
 }
 
 }  // namespace
+
+SubjectText subject_text(const LoadedModel& model, const std::string& given,
+                         const SubjectOptions& options) {
+  if (model.model->as<EncoderDecoder>() != nullptr) return pair_text(model, given, options);
+  check(!options.target, ErrorKind::usage,
+        "`target`: {} is a model of type {}, which reads one text; leave `target` away", given,
+        model.type);
+  const TokenModel& stack = model.tokens();
+  check(!options.ids.empty() || model.tokenizer, ErrorKind::usage,
+        "{}: the folder has no tokenizer; give the text as token ids, as in `ids` 12,7,30", given);
+  SubjectText text;
+  text.source = options.ids.empty() ? text_ids(*model.tokenizer, stack.max_length(), options)
+                                    : Encoding{.ids = options.ids, .types = {}};
+  nn::check_ids(text.source.ids, stack.vocab_size(), field_name("ids"), ErrorKind::usage);
+  text.texts = {options.ids.empty() ? options.source
+                                    : fmt::format("{}", fmt::join(options.ids, " "))};
+  return text;
+}
 
 Subject::Result Subject::result(const nn::Observer* observer) const {
   const NoGrad off;
@@ -175,41 +220,17 @@ void Subject::note_calls(std::vector<AttentionKind> kinds) {
   kinds_ = std::move(kinds);
 }
 
-void Subject::open_translator(const SubjectOptions& options) {
-  check(options.ids.empty(), ErrorKind::usage,
-        "`ids`: {} is a translator with a tokenizer; give the sentence as `text`", given_);
-  const auto model = std::make_shared<const LoadedModel>(load_translation_model(given_));
-  const Ids source =
-      source_ids(*model, options.source, field_name("text"), options.truncate, nullptr);
-  check(!source.empty(), ErrorKind::usage,
-        "`text` is empty; give a sentence, as in `text` \"a man rides a horse\"");
-  std::string text = options.target.value_or("");
-  Ids target;
-  if (options.target) {
-    target = target_ids(*model, text, field_name("target"), options.truncate, nullptr);
-    check(!target.empty(), ErrorKind::usage,
-          "`target` is empty; give a translation, or leave `target` away for the model's own");
-  } else {
-    TranslateOptions translate = default_options(*model);
-    if (!translate.as_transformers && !translate.search.beam) translate.search.beam = 5;
-    translate.truncate = options.truncate;
-    translate.precision = options.precision;
-    const Translation best = translate_lines(*model, std::vector{options.source}, translate)[0];
-    target = best.ids;
-    text = best.text;
-  }
-  path_ = model->path;
-  type_ = model->type;
-  texts_ = {options.source, text};
-  sides_ = {side_of("source", model->tokenizer.value(), source, {"", "(end)"}),
-            side_of("target", model->target(), target, {"(start)", ""}),
-            side_of("written", model->target(), target, {"", "(end)"})};
+void Subject::be_translator(const LoadedModel& model, const SubjectText& text) {
+  sides_ = {side_of("source", model.tokenizer.value(), text.source.ids, {"", "(end)"}),
+            side_of("target", model.target(), text.target, {"(start)", ""}),
+            side_of("written", model.target(), text.target, {"", "(end)"})};
   measure_ = "rise of the loss, nats per token";
   const size_t only = 0;
-  const TranslationBatch pair = pack_pairs(model->translator().facts(), std::span(&source, 1),
-                                           std::span(&target, 1), std::span(&only, 1));
+  const EncoderDecoder* translator = &model.translator();
+  const TranslationBatch pair = pack_pairs(translator->facts(), std::span(&text.source.ids, 1),
+                                           std::span(&text.target, 1), std::span(&only, 1));
   run_ = [=](const nn::Run& run) {
-    const train::LossSums sums = train::batch_loss(model->translator(), pair, run);
+    const train::LossSums sums = train::batch_loss(*translator, pair, run);
     return Result{.loss = mean_loss(sums), .states = {}};
   };
   note_calls({{"encoder", "encoder_attentions.", 0, 0},
@@ -217,48 +238,51 @@ void Subject::open_translator(const SubjectOptions& options) {
               {"cross", "cross_attentions.", 2, 0}});
 }
 
-void Subject::open_stack(const SubjectOptions& options) {
-  const auto stack = std::make_shared<const LoadedModel>(load_model(given_));
-  check(!options.target, ErrorKind::usage,
-        "`target`: {} is a model of type {}, which reads one text; leave `target` away", given_,
-        stack->type);
-  const TokenModel& model = stack->tokens();
-  const std::optional<Tokenizer> tokenizer = find_tokenizer(stack->path);
-  check(!options.ids.empty() || tokenizer, ErrorKind::usage,
-        "{}: the folder has no tokenizer; give the text as token ids, as in `ids` 12,7,30", given_);
-  const Encoding text = options.ids.empty() ? text_ids(*tokenizer, model.max_length(), options)
-                                            : Encoding{.ids = options.ids, .types = {}};
-  nn::check_ids(text.ids, model.vocab_size(), field_name("ids"), ErrorKind::usage);
-  path_ = stack->path;
-  type_ = stack->type;
-  texts_ = {options.ids.empty() ? options.source : fmt::format("{}", fmt::join(options.ids, " "))};
-  sides_ = {tokenizer ? side_of_text(*tokenizer, text.ids) : side_of_ids(text.ids)};
+void Subject::be_stack(const LoadedModel& loaded, const SubjectText& text) {
+  const Model* stack = loaded.model.get();
+  const TokenModel& model = loaded.tokens();
+  sides_ = {loaded.tokenizer ? side_of_text(*loaded.tokenizer, text.source.ids)
+                             : side_of_ids(text.source.ids)};
   const auto* language = model.as<LanguageModel>();
-  const bool has_loss = language != nullptr && text.ids.size() > 1;
+  const bool has_loss = language != nullptr && text.source.ids.size() > 1;
   measure_ =
       has_loss ? "rise of the loss, nats per token" : "relative change of the last hidden states";
-  const PackedTexts one(model, std::span(&text, 1));
+  const PackedTexts one(model, std::span(&text.source, 1));
   run_ = [=](const nn::Run& run) {
     Result result;
     if (has_loss) {
       result.loss = mean_loss(train::batch_loss(*language, one.tokens(), run));
     } else {
-      result.states = stack->model->forward(one.tokens(), run)[0].x.to_floats();
+      result.states = stack->forward(one.tokens(), run)[0].x.to_floats();
     }
     return result;
   };
   note_calls({{"self", "attentions.", 0, 0}});
 }
 
-Subject Subject::open(const std::string& path, const SubjectOptions& options) {
+Subject Subject::of(std::shared_ptr<const LoadedModel> model, const SubjectText& text,
+                    const Precision& precision, const std::string& name) {
   Subject subject;
-  subject.given_ = path;
-  subject.precision_ = options.precision;
-  if (is_translator(path)) {
-    subject.open_translator(options);
+  subject.path_ = name.empty() ? model->path : name;
+  subject.given_ = subject.path_;
+  subject.type_ = model->type;
+  subject.texts_ = text.texts;
+  subject.precision_ = precision;
+  subject.model_ = std::move(model);
+  if (subject.model_->model->as<EncoderDecoder>() != nullptr) {
+    subject.be_translator(*subject.model_, text);
   } else {
-    subject.open_stack(options);
+    subject.be_stack(*subject.model_, text);
   }
+  return subject;
+}
+
+Subject Subject::open(const std::string& path, const SubjectOptions& options) {
+  const auto model = std::make_shared<const LoadedModel>(
+      is_translator(path) ? load_translation_model(path)
+                          : load_model(path, {.tokenizers = LoadOptions::Tokenizers::if_there}));
+  Subject subject = of(model, subject_text(*model, path, options), options.precision);
+  subject.given_ = path;
   return subject;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/nn/run.h"
 #include "heddle/tensor/dtype.h"
 
@@ -50,6 +51,16 @@ struct SubjectOptions {
   Precision precision = {};
 };
 
+/// What options say, as a model reads it.
+struct SubjectText {
+  std::vector<std::string> texts = {};  ///< source and target; only the first of other models
+  Encoding source = {};                 ///< of a translator without the end
+  std::vector<int32_t> target = {};     ///< without the end
+};
+/// given: what names the model in messages. Errors: those of Subject::open() that are about texts.
+SubjectText subject_text(const LoadedModel& model, const std::string& given,
+                         const SubjectOptions& options);
+
 /// What one pass computes, as often as one likes and with any observer.
 class Subject {
  public:
@@ -58,6 +69,9 @@ class Subject {
   /// Errors: usage, naming the flag, for an empty sentence, text for a model without tokenizer, or
   /// ids for one that has one; data for a text that is not UTF-8 or too long, or a broken model.
   static Subject open(const std::string& path, const SubjectOptions& options);
+  /// The same of a model that is loaded. name: path() in place of its folder
+  static Subject of(std::shared_ptr<const LoadedModel> model, const SubjectText& text,
+                    const Precision& precision, const std::string& name = "");
 
   const std::string& path() const { return path_; }    ///< of the model: "runs/m30k/best"
   const std::string& given() const { return given_; }  ///< what open() was given: "runs/m30k"
@@ -86,11 +100,12 @@ class Subject {
   };
 
   Result result(const nn::Observer* observer) const;
-  void open_translator(const SubjectOptions& options);
-  void open_stack(const SubjectOptions& options);
+  void be_translator(const LoadedModel& model, const SubjectText& text);
+  void be_stack(const LoadedModel& model, const SubjectText& text);
   // Runs once and notes which attention calls there are of these kinds.
   void note_calls(std::vector<AttentionKind> kinds);
 
+  std::shared_ptr<const LoadedModel> model_;
   std::string path_, given_, type_, measure_;
   std::vector<Side> sides_;
   std::vector<AttentionKind> kinds_;

@@ -18,16 +18,11 @@ std::string name_of(const std::string& folder) {
   return is_of_run ? path.parent_path().filename().string() : last;
 }
 
-bool is_language(const std::string& code) {
-  return (code.size() == 2 || code.size() == 3) &&
-         std::ranges::all_of(code, [](char c) { return c >= 'a' && c <= 'z'; });
-}
-
 void take_languages(ServedModel& model) {
   const size_t dash = model.name.find('-');
   if (dash == std::string::npos) return;
   const std::string from = model.name.substr(0, dash), to = model.name.substr(dash + 1);
-  if (!is_language(from) || !is_language(to)) return;
+  if (!is_language_code(from) || !is_language_code(to)) return;
   model.source_language = from, model.target_language = to;
 }
 
@@ -63,6 +58,11 @@ SentenceEncoder load(const std::string& folder, ModelUse use) {
 }
 
 }  // namespace
+
+bool is_language_code(const std::string& code) {
+  return (code.size() == 2 || code.size() == 3) &&
+         std::ranges::all_of(code, [](char c) { return c >= 'a' && c <= 'z'; });
+}
 
 const char* model_use_name(ModelUse use) {
   static constexpr const char* names[] = {"translation", "generation", "embedding",

@@ -19,6 +19,9 @@ enum class ModelUse : uint8_t { translate, generate, read, classify_images, dete
 /// "translation", "generation", "embedding", "image-classification", "object-detection".
 const char* model_use_name(ModelUse use);
 
+/// Whether it is two or three small letters: "en".
+bool is_language_code(const std::string& code);
+
 struct ServedModel {
   explicit ServedModel(SentenceEncoder of_texts) : model(std::move(of_texts)) {}
   explicit ServedModel(ImageReader of_images) : model(std::move(of_images)) {}

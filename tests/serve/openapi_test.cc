@@ -24,6 +24,7 @@ class OpenApi : public ::testing::Test {
   static ServiceOptions service() {
     ServiceOptions options = default_service();
     options.models.push_back("reader=" + testing::text_model("classify"));
+    options.models.push_back(language_folder());
     for (const std::string& model : image_service().models) options.models.push_back(model);
     return options;
   }

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 
 #include "heddle/serve/service.h"
 #include "tests/cli/language_model.h"
+#include "tests/cli/page_data.h"
 #include "tests/cli/vision_model.h"
 
 namespace heddle::serve {
@@ -29,6 +31,26 @@ inline ServiceOptions default_service() {
   ServiceOptions options;
   options.models = {model_folder() + "/en-de", "small=" + model_folder() + "/gpt"};
   return options;
+}
+
+/// A classifier of texts whose classes are languages.
+inline std::string language_folder() {
+  static const testing::TempDir folder;
+  static const std::string path = [] {
+    const std::string from = testing::text_model("classify"), to = (folder / "languages").string();
+    std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+    Json config = Json::load(to + "/config.json");
+    const char* codes[] = {"en", "de", "fr", "es", "it"};
+    Json labels = Json::object(), ids = Json::object();
+    for (size_t i = 0; i < config.at("id2label").size(); ++i) {
+      labels[std::to_string(i)] = codes[i];
+      ids[codes[i]] = i;
+    }
+    config["id2label"] = labels, config["label2id"] = ids;
+    testing::write_file(to + "/config.json", config.dump());
+    return to;
+  }();
+  return path;
 }
 
 inline ServiceOptions image_service() {

@@ -113,8 +113,9 @@ TEST(Service, events_of_a_stream_say_what_one_response_says) {
   const std::string bytes = client.receive_until("[DONE]");
   EXPECT_NE(bytes.find("text/event-stream"), std::string::npos);
   for (size_t i = 0; i < kTexts.size(); ++i) {
-    Json event = Json::object({{"text", wanted[i]}, {"index", i}, {"final", true}});
-    EXPECT_NE(bytes.find("data: " + event.dump()), std::string::npos) << event.dump();
+    EXPECT_NE(bytes.find("data: {\"text\": " + Json(wanted[i]).dump() + ", "), std::string::npos)
+        << wanted[i];
+    EXPECT_NE(bytes.find(fmt::format("\"index\": {}, \"final\": true}}", i)), std::string::npos);
   }
 }
 

@@ -26,7 +26,7 @@ DetectionPage::DetectionPage(const std::string& model, const std::vector<std::st
     : ImagesPage(
           {.title = "Objects of images",
            .data = Json::object({{"model", model}, {"labels", labels}, {"threshold", threshold}}),
-           .scripts = {"texts.js", "detect.js"}}) {}
+           .scripts = {"texts.js", "boxes.js", "detect.js"}}) {}
 
 void DetectionPage::add(const std::string& path, ImageSize size, const Image& shown,
                         std::span<const ScoredBox> boxes) {

@@ -1,6 +1,7 @@
 // JSON and forms, checked before they are used.
 #include "heddle/serve/api/body.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace heddle::serve {
@@ -136,6 +137,16 @@ std::string text_of(const Json& body, const char* key, const std::string& otherw
   if (value == nullptr) return otherwise;
   if (!value->is_string()) refuse("`{}` is {}; it must be a string", key, value->describe());
   return value->as_string();
+}
+
+std::vector<int64_t> ints_of(const Json& body, const char* key) {
+  constexpr size_t kMostInts = 4096;
+  const Json* value = member(body, key);
+  if (value == nullptr) return {};
+  const bool are_ints = value->is_array() && value->size() <= kMostInts &&
+                        std::ranges::all_of(value->as_array(), &Json::is_int);
+  if (!are_ints) refuse("`{}` is {}; it must be an array of integers", key, value->describe());
+  return value->as_ints();
 }
 
 std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most) {

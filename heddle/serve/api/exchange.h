@@ -82,6 +82,7 @@ void metrics(const SharedExchange& e);
 void models(const SharedExchange& e);
 void translations(const SharedExchange& e);
 void libre_translate(const SharedExchange& e);
+void libre_detect(const SharedExchange& e);
 void libre_languages(const SharedExchange& e);
 void deepl_translate(const SharedExchange& e);
 void deepl_languages(const SharedExchange& e);
@@ -89,6 +90,7 @@ void deepl_usage(const SharedExchange& e);
 void completions(const SharedExchange& e);
 void embeddings(const SharedExchange& e);
 void classify(const SharedExchange& e);
+void attention(const SharedExchange& e);
 void images_classify(const SharedExchange& e);
 void images_detect(const SharedExchange& e);
 

@@ -21,9 +21,11 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/completions", Dialect::openai, completions},
     {"POST", "/v1/embeddings", Dialect::openai, embeddings},
     {"POST", "/v1/classify", Dialect::openai, classify},
+    {"POST", "/v1/attention", Dialect::openai, attention},
     {"POST", "/v1/images/classify", Dialect::openai, images_classify},
     {"POST", "/v1/images/detect", Dialect::openai, images_detect},
     {"POST", "/translate", Dialect::libre, libre_translate},
+    {"POST", "/detect", Dialect::libre, libre_detect},
     {"GET", "/languages", Dialect::libre, libre_languages},
     {"POST", "/v2/translate", Dialect::deepl, deepl_translate},
     {"GET", "/v2/languages", Dialect::deepl, deepl_languages},
@@ -165,6 +167,10 @@ Json list_of_models(const Service& service) {
       one["source_language"] = model->source_language;
       one["target_language"] = model->target_language;
     }
+    const LoadedModel& loaded = model->loaded();
+    one["parameters"] = loaded.parameters.elements();
+    if (loaded.max_length > 0) one["max_tokens"] = loaded.max_length;
+    if (has_labels(loaded.model->head())) one["classes"] = loaded.model->labels().size();
     list.push_back(std::move(one));
   }
   return list;
@@ -177,11 +183,12 @@ void models(const SharedExchange& e) {
 }
 
 void front_page(const SharedExchange& e) {
-  const inspect::Page page{.title = "heddle",
-                           .data = Json::object({{"models", list_of_models(e->service)},
-                                                 {"needs_key", e->service.keys().are_needed()}}),
-                           .scripts = {"serve.js"},
-                           .asks_server = true};
+  const inspect::Page page{
+      .title = "heddle",
+      .data = Json::object(
+          {{"models", list_of_models(e->service)}, {"needs_key", e->service.keys().are_needed()}}),
+      .scripts = {"texts.js", "boxes.js", "serve_images.js", "serve_attention.js", "serve.js"},
+      .asks_server = true};
   e->send_text(inspect::page_html(page), "text/html; charset=utf-8");
 }
 

@@ -2,46 +2,165 @@
 #include "heddle/serve/api/translation_work.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "heddle/base/utf8.h"
+#include "heddle/infer/words.h"
 #include "heddle/serve/api/jobs.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
 namespace {
 
+// The beginning that all hypotheses of a text share, those that ended among them.
+class SharedBeginning {
+ public:
+  // returns: ids; nothing that was returned before changes.
+  std::span<const int32_t> step(const DecodeStep& seen) {
+    for (const Hypothesis& h : seen.ended) ended_.narrow(h.ids);
+    Beginning all = ended_;
+    for (const Hypothesis& h : seen.live) all.narrow(h.ids);
+    if (all.is_known) shared_ = std::move(all.ids);
+    return shared_;
+  }
+
+ private:
+  struct Beginning {
+    std::vector<int32_t> ids = {};
+    bool is_known = false;
+    void narrow(const std::vector<int32_t>& other) {
+      if (!std::exchange(is_known, true)) ids = other;
+      ids.erase(std::ranges::mismatch(ids, other).in1, ids.end());
+    }
+  };
+  Beginning ended_;
+  std::vector<int32_t> shared_;
+};
+
 // Shared by the jobs of a request; of the engine's thread, once it is there.
 struct Pending {
   SharedExchange exchange;
   TranslationWork work;
   std::vector<Translation> results;
+  std::vector<size_t> prefixes;  // bytes of each that were told
   size_t left = 0;
 
   void take(size_t i, std::span<const Hypothesis> found) {
+    work.found[i].assign(found.begin(), found.end());
     results[i] = as_translation(found);
     decode_texts(std::span(&results[i], 1), work.model->loaded().target());
     exchange->service.metrics().tokens_written(std::ssize(results[i].ids));
     done(i);
   }
+  // Whole words: what comes next may go on with the last one.
+  void take_prefix(size_t i, std::span<const int32_t> ids) try {
+    Translation beginning{.ids = {ids.begin(), ids.end()}, .text = {}};
+    decode_texts(std::span(&beginning, 1), work.model->loaded().target());
+    const size_t end = beginning.text.rfind(' ');
+    if (end == std::string::npos || end <= prefixes[i]) return;
+    prefixes[i] = end;
+    work.on_prefix(i, beginning.text.substr(0, end));
+  } catch (...) {  // others run beside it
+    exchange->fail(std::current_exception());
+  }
   void done(size_t i) {
-    if (work.on_text) work.on_text(i, results[i]);
+    if (work.on_text) work.on_text(work, i, results[i]);
     if (--left == 0) work.on_done(work, results);
   }
 };
 
 }  // namespace
 
+SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language) {
+  SplitTexts split{.texts = std::move(texts)};
+  std::optional<SentenceSplitter> splitter;
+  if (splits) splitter.emplace(language);
+  for (const std::string& text : split.texts) {
+    std::vector<TextPart> parts;
+    if (splitter && !first_invalid_utf8(text)) parts = splitter->split(text);
+    // A blank text stays one, which has an empty translation.
+    if (parts.empty()) parts.push_back({0, text.size()});
+    split.parts.push_back(std::move(parts));
+  }
+  return split;
+}
+
+SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
+                        std::span<const std::string> kept) {
+  SplitTexts split{.texts = std::move(texts)};
+  for (const std::string& text : split.texts) {
+    split.marked.push_back(are_html ? MarkedText::of_html(text) : MarkedText::of_text(text, kept));
+  }
+  return split;
+}
+
+std::vector<std::string> SplitTexts::sentences() const {
+  std::vector<std::string> all;
+  for (const MarkedText& one : marked) {
+    for (std::string& text : one.texts()) all.push_back(std::move(text));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (const TextPart& part : parts[i]) {
+      all.push_back(texts[i].substr(part.begin, part.end - part.begin));
+    }
+  }
+  return all;
+}
+
+size_t SplitTexts::first(size_t i) const {
+  size_t first = 0;
+  for (size_t k = 0; k < i; ++k) first += count(k);
+  return first;
+}
+
+std::string SplitTexts::joined(size_t i, const std::function<std::string(size_t)>& of,
+                               std::span<const MarkedText::Links> links) const {
+  size_t sentence = first(i);
+  if (!marked.empty()) {
+    std::vector<std::string> all;
+    for (size_t k = 0; k < count(i); ++k) all.push_back(of(sentence + k));
+    return marked[i].with(all, links.subspan(sentence, all.size()));
+  }
+  std::string text;
+  size_t end = 0;
+  for (const TextPart& part : parts[i]) {
+    text.append(texts[i], end, part.begin - end);
+    text += of(sentence++);
+    end = part.end;
+  }
+  return text.append(texts[i], end);
+}
+
+std::vector<MarkedText::Links> word_links(const TranslationWork& work,
+                                          const std::vector<Translation>& all) {
+  std::vector<std::vector<int32_t>> targets;
+  for (const Translation& t : all) targets.push_back(t.ids);
+  std::vector<MarkedText::Links> links;
+  for (const Alignment& one : align_pairs(work.model->loaded(), work.sources, targets,
+                                          {.precision = work.model->precision})) {
+    MarkedText::Links& to = links.emplace_back();
+    for (const AlignmentLink& link : one) to.emplace_back(link.source, link.target);
+  }
+  return links;
+}
+
 void start_translation(const SharedExchange& e, TranslationWork work) {
   const ServedModel& model = *work.model;
   auto pending = std::make_shared<Pending>();
   pending->exchange = e;
   pending->results.resize(work.texts.size());
+  pending->prefixes.resize(work.texts.size());
+  work.found.resize(work.texts.size());
   pending->left = work.texts.size();
   std::vector<QueuedJob> jobs;
   std::vector<size_t> empty;
   int64_t tokens = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    const std::vector<int32_t>& ids = work.sources.emplace_back(
-        source_ids(model.loaded(), work.texts[i], fmt::format("text {}", i + 1), false, nullptr));
+    int64_t cut = 0;
+    const std::vector<int32_t>& ids = work.sources.emplace_back(source_ids(
+        model.loaded(), work.texts[i], fmt::format("text {}", i + 1), work.truncates, &cut));
+    work.are_cut.push_back(cut > 0);
+    work.longest.push_back(0);
     if (ids.empty()) {
       empty.push_back(i);
       continue;
@@ -49,8 +168,14 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
     TranslateOptions options = work.options;
     if (options.prefixes.size() > 1) options.prefixes = {work.options.prefixes[i]};
     tokens += std::ssize(ids);
-    jobs.push_back({translation_request(model.loaded().translator(), ids, options),
-                    options.search.width(),
+    Request request = translation_request(model.loaded().translator(), ids, options);
+    work.longest.back() = request.longest_output;
+    if (work.on_prefix) {
+      request.on_step = [pending, i, shared = SharedBeginning()](const DecodeStep& step) mutable {
+        pending->take_prefix(i, shared.step(step));
+      };
+    }
+    jobs.push_back({std::move(request), options.search.width(),
                     [pending, i](std::span<const Hypothesis> found) { pending->take(i, found); }});
   }
   pending->work = std::move(work);
@@ -58,6 +183,7 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
   start_jobs(e, pending->work.model, std::move(jobs), [pending, empty = std::move(empty)] {
     if (pending->work.on_start) pending->work.on_start();
     for (const size_t i : empty) pending->done(i);
+    if (pending->results.empty()) pending->work.on_done(pending->work, pending->results);
   });
 }
 

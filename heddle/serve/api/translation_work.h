@@ -6,8 +6,35 @@
 #include <vector>
 
 #include "heddle/serve/api/exchange.h"
+#include "heddle/text/strings/marked_text.h"
+#include "heddle/text/strings/sentences.h"
 
 namespace heddle::serve {
+
+/// Texts as their sentences, or each as one, and back.
+struct SplitTexts {
+  std::vector<std::string> texts = {};
+  std::vector<std::vector<TextPart>> parts = {};  ///< of each text: what is translated by itself
+  std::vector<MarkedText> marked = {};  ///< in the place of parts, where there are tags or the like
+
+  /// Parts of text i.
+  size_t count(size_t i) const {
+    return marked.empty() ? parts[i].size() : marked[i].texts().size();
+  }
+  /// Those of all texts.
+  std::vector<std::string> sentences() const;
+  /// Text i with each of its parts replaced. of: what stands for sentence k of sentences();
+  /// links: word alignments of all of them, needed for what is marked
+  std::string joined(size_t i, const std::function<std::string(size_t)>& of,
+                     std::span<const MarkedText::Links> links = {}) const;
+  /// Among sentences(), the first of text i.
+  size_t first(size_t i) const;
+};
+/// splits: whether sentences are sought; language: "en", see SentenceSplitter
+SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language);
+/// The same of HTML, or of texts with spans to keep: see MarkedText.
+SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
+                        std::span<const std::string> kept);
 
 struct TranslationWork {
   SharedModel model = {};
@@ -15,10 +42,28 @@ struct TranslationWork {
   TranslateOptions options = {};  ///< prefixes: none, one for all, or one of each text
   /// Called on the engine's thread: at first, of each text as it is done, then of all.
   std::function<void()> on_start = {};
-  std::function<void(size_t, const Translation&)> on_text = {};
+  std::function<void(const TranslationWork&, size_t, const Translation&)> on_text = {};
   std::function<void(const TranslationWork&, const std::vector<Translation>&)> on_done = {};
+  /// What all hypotheses of a text agree on so far, in whole words, each time that it grows; no
+  /// later one, nor the translation, begins otherwise. Takes an output projection more a step.
+  std::function<void(size_t, const std::string&)> on_prefix = {};
   std::vector<std::vector<int32_t>> sources = {};  ///< set by start_translation(): ids of the texts
+  /// Set as texts are done: what each Translation and its others come of; none of an empty text.
+  std::vector<std::vector<Hypothesis>> found = {};
+  bool truncates = false;             ///< cuts a text that is too long, where it is refused else
+  std::vector<bool> are_cut = {};     ///< which texts were
+  std::vector<int64_t> longest = {};  ///< tokens and end that the translation of each may have
+
+  /// Whether the translation of text i may have ended because there was no more room.
+  bool is_full(size_t i) const {
+    return !found[i].empty() && std::ssize(found[i][0].ids) + 1 >= longest[i];
+  }
 };
+
+/// Word alignments of all texts, by attention: a pass over the finished ones. On the engine's
+/// thread.
+std::vector<MarkedText::Links> word_links(const TranslationWork& work,
+                                          const std::vector<Translation>& all);
 
 /// Tokenizes the texts and hands them to the engine; the exchange fails if one of them cannot be
 /// translated. An empty text has an empty translation.

@@ -1,50 +1,199 @@
-// Translation in heddle's own words, LibreTranslate's and DeepL's.
+// Translation in heddle's own words.
 #include <algorithm>
-#include <set>
 
-#include "heddle/base/utf8.h"
 #include "heddle/infer/words.h"
-#include "heddle/serve/api/forms.h"
 #include "heddle/serve/api/translation_work.h"
 
 namespace heddle::serve {
 namespace {
 
-Json one_translation(const Translation& t, const Tokenizer& tokenizer, bool has_scores) {
+enum class AlignmentForm : uint8_t { none, hard, matrix };
+constexpr int64_t kMostWeights = 1 << 18;  // of an answer
+
+struct TranslationsRequest {
+  SharedModel model = {};
+  SplitTexts split = {};
+  AlignmentOptions alignment = {};
+  AlignmentForm form = AlignmentForm::none;
+  bool has_scores = false, has_several = false, streams = false, truncates = false;
+  bool has_parts = false;  // sentences, or what stands between tags
+};
+
+Json one_json(const Translation& t, const Hypothesis* h, const Tokenizer& tokenizer,
+              bool has_scores) {
   Json json = Json::object({{"text", t.text}});
   if (!has_scores) return json;
   json["score"] = t.score;
   json["tokens"] = Json::array();
-  for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.token(id));
-  return json;
-}
-
-// With all of them under "n_best" where several were asked for.
-Json translation_json(const Translation& t, const Tokenizer& tokenizer, bool has_scores,
-                      bool has_several) {
-  Json json = one_translation(t, tokenizer, has_scores);
-  if (!has_several) return json;
-  json["n_best"] = Json::array();
-  json["n_best"].push_back(one_translation(t, tokenizer, true));
-  for (const Translation& other : t.others) {
-    json["n_best"].push_back(one_translation(other, tokenizer, true));
+  json["token_logprobs"] = Json::array();
+  for (size_t i = 0; i < t.ids.size(); ++i) {
+    json["tokens"].push_back(tokenizer.token(t.ids[i]));
+    json["token_logprobs"].push_back(h->log_ps[i]);
   }
   return json;
 }
 
-// Word alignments by attention, a pass over the finished texts. On the engine's thread.
-std::vector<Alignment> alignments_of(const TranslationWork& work,
-                                     const std::vector<Translation>& translations) {
-  const LoadedModel& model = work.model->loaded();
-  std::vector<std::vector<int32_t>> targets;
-  for (const Translation& t : translations) targets.push_back(t.ids);
-  return align_pairs(model, work.sources, targets, {.precision = work.model->precision});
+// A sentence, with all of its translations under "n_best" where several were asked for.
+Json sentence_json(const TranslationsRequest& asked, const TranslationWork& work, size_t i,
+                   const Translation& t) {
+  const Tokenizer& tokenizer = asked.model->loaded().target();
+  const std::vector<Hypothesis>& found = work.found[i];
+  Json json = one_json(t, found.data(), tokenizer, asked.has_scores);
+  if (asked.has_several) {
+    json["n_best"] = Json::array();
+    json["n_best"].push_back(one_json(t, found.data(), tokenizer, true));
+    for (size_t k = 0; k < t.others.size(); ++k) {
+      json["n_best"].push_back(one_json(t.others[k], &found[k + 1], tokenizer, true));
+    }
+  }
+  json["finish_reason"] = work.is_full(i) ? "length" : "stop";
+  if (asked.truncates) json["truncated"] = bool{work.are_cut[i]};
+  return json;
 }
 
-int64_t tokens_of(const std::vector<Translation>& translations) {
-  int64_t tokens = 0;
-  for (const Translation& t : translations) tokens += std::ssize(t.ids);
-  return tokens;
+// Word alignments by attention, a pass over the finished texts: SOURCE-TARGET pairs.
+std::vector<Json> word_alignments(const TranslationsRequest& asked, const TranslationWork& work,
+                                  std::span<const std::vector<int32_t>> targets) {
+  std::vector<Json> all;
+  for (const Alignment& one :
+       align_pairs(asked.model->loaded(), work.sources, targets, asked.alignment)) {
+    all.emplace_back(to_pharaoh(one));
+  }
+  return all;
+}
+
+// The weights themselves, with the tokens that they are of.
+std::vector<Json> weight_matrices(const TranslationsRequest& asked, const TranslationWork& work,
+                                  std::span<const std::vector<int32_t>> targets) {
+  const LoadedModel& model = asked.model->loaded();
+  const EncoderDecoder& translator = model.translator();
+  check_alignment(translator.facts(), asked.alignment);
+  int64_t weights = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    weights += (std::ssize(targets[i]) + 1) * (std::ssize(work.sources[i]) + 1);
+  }
+  if (weights > kMostWeights) {
+    refuse("the matrices have {} weights together; at most {}", weights, kMostWeights);
+  }
+  const auto tokens = [](const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+    Json list = Json::array();
+    for (const int32_t id : ids) list.push_back(tokenizer.token(id));
+    list.push_back("(end)");
+    return list;
+  };
+  std::vector<Json> all(targets.size(), Json());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (work.sources[i].empty()) continue;
+    const Tensor map = cross_attention_maps(translator, std::span(work.sources).subspan(i, 1),
+                                            targets.subspan(i, 1), asked.alignment)[0];
+    Json& json = all[i] =
+        Json::object({{"source_tokens", tokens(model.tokenizer.value(), work.sources[i])},
+                      {"target_tokens", tokens(model.target(), targets[i])}});
+    for (int64_t r = 0; r < map.size(0); ++r) {
+      const float* row = map.data<float>() + r * map.size(1);
+      json["weights"].push_back(std::vector<float>(row, row + map.size(1)));
+    }
+  }
+  return all;
+}
+
+// All of them, each with its sentences where they were sought. On the engine's thread.
+Json translations_json(const TranslationsRequest& asked, const TranslationWork& work,
+                       const std::vector<Translation>& all) {
+  std::vector<std::vector<int32_t>> targets;
+  for (const Translation& t : all) targets.push_back(t.ids);
+  std::vector<Json> alignments;
+  if (asked.form == AlignmentForm::hard) alignments = word_alignments(asked, work, targets);
+  if (asked.form == AlignmentForm::matrix) alignments = weight_matrices(asked, work, targets);
+  std::vector<MarkedText::Links> links;
+  if (!asked.split.marked.empty()) links = word_links(work, all);
+  const auto sentence = [&](size_t k) {
+    Json json = sentence_json(asked, work, k, all[k]);
+    if (!alignments.empty()) json["alignment"] = alignments[k];
+    return json;
+  };
+  Json list = Json::array();
+  for (size_t i = 0; i < asked.split.texts.size(); ++i) {
+    const size_t first = asked.split.first(i);
+    if (!asked.has_parts) {
+      list.push_back(sentence(first));
+      continue;
+    }
+    Json json = Json::object({{"text", asked.split.joined(
+                                           i, [&](size_t k) { return all[k].text; }, links)},
+                              {"sentences", Json::array()}});
+    for (size_t k = first; k < first + asked.split.count(i); ++k) {
+      Json one = Json::object({{"source", work.texts[k]}});
+      const Json found = sentence(k);
+      for (const auto& [key, value] : found.as_object()) one[key] = value;
+      json["sentences"].push_back(std::move(one));
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+// Which text, and with sentences which of them, sentence k of all is.
+Json place_json(const TranslationsRequest& asked, size_t k) {
+  size_t text = 0;
+  while (k >= asked.split.first(text) + asked.split.count(text)) ++text;
+  Json json = Json::object({{"index", text}});
+  if (asked.has_parts) json["sentence"] = k - asked.split.first(text);
+  return json;
+}
+
+void take_alignment(const Json& body, TranslationsRequest& asked) {
+  const std::string form = text_of(body, "alignment", "none");
+  if (form == "hard") asked.form = AlignmentForm::hard;
+  if (form == "matrix") asked.form = AlignmentForm::matrix;
+  if (form != "none" && asked.form == AlignmentForm::none) {
+    refuse("`alignment` is '{}'; it must be none, hard or matrix", form);
+  }
+  if (asked.streams && form != "none") refuse("`stream` takes no `alignment`");
+  asked.alignment.layers = ints_of(body, "layers");
+  asked.alignment.heads = ints_of(body, "heads");
+  asked.alignment.precision = asked.model->precision;
+  if (asked.form != AlignmentForm::none) {
+    check_alignment(asked.model->loaded().translator().facts(), asked.alignment);
+  }
+}
+
+void take_prefixes(const Json& body, const TranslationsRequest& asked, TranslateOptions& options) {
+  if (!body.contains("prefix")) return;
+  if (asked.has_parts) refuse("`prefix` goes with whole texts, not with parts of them");
+  const auto texts = std::ssize(asked.split.texts);
+  const std::vector<std::string> prefixes = texts_of(body, "prefix", texts);
+  if (prefixes.size() != 1 && std::ssize(prefixes) != texts) {
+    refuse("there are {} prefixes for {} texts; give one for all, or one for each", prefixes.size(),
+           texts);
+  }
+  for (const std::string& prefix : prefixes) {
+    options.prefixes.push_back(prefix_ids(asked.model->loaded(), prefix, "prefix"));
+  }
+}
+
+// The texts as what is translated of them.
+void take_texts(const Exchange& e, const Json& body, const std::string& language,
+                TranslationsRequest& asked) {
+  auto texts = texts_of(body, "text", e.service.options().most_texts);
+  const std::string format = text_of(body, "format", "text");
+  if (format != "text" && format != "html") {
+    refuse("`format` is '{}'; it must be text or html", format);
+  }
+  const Json* keep = body.find("keep");
+  const bool has_kept = keep != nullptr && !keep->is_null();
+  const bool splits = bool_of(body, "split_sentences", false);
+  asked.has_parts = splits || has_kept || format == "html";
+  if (!has_kept && format == "text") {
+    asked.split = split_texts(std::move(texts), splits, language);
+    return;
+  }
+  if (splits) refuse("`split_sentences` goes neither with `format` html nor with `keep`");
+  if (has_kept && format == "html") refuse("`keep` is for texts; HTML has translate=\"no\"");
+  if (asked.streams) refuse("`stream` takes neither `format` html nor `keep`");
+  std::vector<std::string> kept;
+  if (has_kept) kept = texts_of(body, "keep", e.service.options().most_texts);
+  asked.split = marked_texts(std::move(texts), format == "html", kept);
 }
 
 }  // namespace
@@ -52,220 +201,56 @@ int64_t tokens_of(const std::vector<Translation>& translations) {
 void translations(const SharedExchange& e) {
   const Json body = e->json();
   const std::string source = text_of(body, "source_lang"), target = text_of(body, "target_lang");
-  const SharedModel model = translator_of(e->service, body, source, target);
-  const bool has_scores = bool_of(body, "scores", false), streams = bool_of(body, "stream", false);
-  const std::string alignment = text_of(body, "alignment", "none");
-  if (alignment != "none" && alignment != "hard") {
-    refuse("`alignment` is '{}'; it must be none or hard", alignment);
-  }
-  if (streams && alignment != "none") refuse("`stream` takes no `alignment`");
-  auto work = std::make_shared<TranslationWork>(
-      TranslationWork{.model = model,
-                      .texts = texts_of(body, "text", e->service.options().most_texts),
-                      .options = translate_options_of(e->service, *model, body)});
-  set_request_languages(*model, source, target, work->options);
-  const bool has_several = work->options.search.n_best > 1;
-  work->options.scores = has_scores || has_several;
-  if (body.contains("prefix")) {
-    const std::vector<std::string> prefixes = texts_of(body, "prefix", std::ssize(work->texts));
-    if (prefixes.size() != 1 && prefixes.size() != work->texts.size()) {
-      refuse("there are {} prefixes for {} texts; give one for all, or one for each",
-             prefixes.size(), work->texts.size());
-    }
-    for (const std::string& prefix : prefixes) {
-      work->options.prefixes.push_back(prefix_ids(model->loaded(), prefix, "prefix"));
-    }
-  }
-  const auto as_json = [model, has_scores, has_several](const Translation& t) {
-    return translation_json(t, model->loaded().target(), has_scores, has_several);
-  };
-  TranslationWork asked = *work;
-  if (streams) {
-    asked.on_text = [e, as_json](size_t i, const Translation& t) {
-      Json event = as_json(t);
-      event["index"] = i;
+  TranslationsRequest asked{.model = translator_of(e->service, body, source, target)};
+  const ServedModel& model = *asked.model;
+  asked.has_scores = bool_of(body, "scores", false);
+  asked.streams = bool_of(body, "stream", false);
+  asked.truncates = bool_of(body, "truncate", false);
+  take_texts(*e, body, source.empty() ? model.source_language : source, asked);
+  take_alignment(body, asked);
+  TranslationWork work{.model = asked.model,
+                       .texts = asked.split.sentences(),
+                       .options = translate_options_of(e->service, model, body)};
+  work.truncates = asked.truncates;
+  set_request_languages(*asked.model, source, target, work.options);
+  asked.has_several = work.options.search.n_best > 1;
+  work.options.scores = asked.has_scores || asked.has_several;
+  take_prefixes(body, asked, work.options);
+  const auto shared = std::make_shared<const TranslationsRequest>(std::move(asked));
+  const bool has_prefixes = bool_of(body, "partial", false);
+  if (has_prefixes && !shared->streams) refuse("`partial` is for a `stream`");
+  if (shared->streams) {
+    work.on_start = [e] { e->begin_events(); };
+    work.on_text = [e, shared](const TranslationWork& done, size_t k, const Translation& t) {
+      Json event = sentence_json(*shared, done, k, t);
+      const Json place = place_json(*shared, k);
+      for (const auto& [key, value] : place.as_object()) event[key] = value;
       event["final"] = true;
       e->event(event.dump());
     };
   }
-  asked.on_done = [e, as_json, alignment, streams, model](const TranslationWork& done,
-                                                          const std::vector<Translation>& all) {
-    if (streams) {
+  if (has_prefixes) {
+    work.on_prefix = [e, shared](size_t k, const std::string& prefix) {
+      Json event = place_json(*shared, k);
+      event["prefix"] = prefix;
+      event["final"] = false;
+      e->event(event.dump());
+    };
+  }
+  work.on_done = [e, shared](const TranslationWork& done, const std::vector<Translation>& all) {
+    if (shared->streams) {
       e->event("[DONE]");
       return e->end_events();
     }
-    Json list = Json::array();
-    for (const Translation& t : all) list.push_back(as_json(t));
     Json json = Json::object({{"id", "tr-" + e->id}, {"object", "translations"}});
-    json["model"] = model->name;
-    if (alignment == "hard") {
-      const std::vector<Alignment> found = alignments_of(done, all);
-      std::vector<std::string> links;
-      for (const Alignment& one : found) links.push_back(to_pharaoh(one));
-      for (size_t i = 0; i < list.size(); ++i) {
-        Json item = list.as_array()[i];
-        item["alignment"] = links[i];
-        json["translations"].push_back(std::move(item));
-      }
-    } else {
-      json["translations"] = std::move(list);
-    }
-    json["usage"] = Json::object({{"target_tokens", tokens_of(all)}});
-    e->send(json);
-  };
-  if (streams) asked.on_start = [e] { e->begin_events(); };
-  start_translation(e, std::move(asked));
-}
-
-// --- LibreTranslate ------------------------------------------------------------------------------
-
-void libre_translate(const SharedExchange& e) {
-  const Json body = body_of(*e);
-  const std::string source = text_of(body, "source"), target = text_of(body, "target");
-  if (text_of(body, "format", "text") != "text") refuse("`format` must be text");
-  const bool is_auto = source == "auto";
-  const SharedModel model =
-      translator_of(e->service, Json::object(), is_auto ? std::string() : source, target);
-  const int64_t alternatives =
-      int_of(body, "alternatives", 0, 0,
-             std::min(e->service.options().most_results, e->service.options().most_beams) - 1);
-  const Json* asked = body.find("q");
-  const bool is_list = asked != nullptr && asked->is_array();
-  TranslationWork work{.model = model,
-                       .texts = texts_of(body, "q", e->service.options().most_texts),
-                       .options = text_options(model->loaded(), model->translating)};
-  set_request_languages(*model, is_auto ? "" : source, target, work.options);
-  work.options.search.n_best = alternatives + 1;
-  work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
-  work.options.scores = alternatives > 0;
-  work.on_done = [e, is_list, is_auto, alternatives, model](const TranslationWork&,
-                                                            const std::vector<Translation>& all) {
-    const auto listed = [&](const auto& of) {
-      if (!is_list) return of(all.at(0));
-      Json list = Json::array();
-      for (const Translation& t : all) list.push_back(of(t));
-      return list;
-    };
-    Json json = Json::object();
-    if (is_auto) {
-      json["detectedLanguage"] = listed([&](const Translation&) {
-        return Json::object({{"confidence", 0}, {"language", model->source_language}});
-      });
-    }
-    json["translatedText"] = listed([](const Translation& t) { return Json(t.text); });
-    if (alternatives > 0) {
-      json["alternatives"] = listed([](const Translation& t) {
-        Json list = Json::array();
-        for (const Translation& other : t.others) list.push_back(other.text);
-        return list;
-      });
-    }
+    json["model"] = shared->model->name;
+    json["translations"] = translations_json(*shared, done, all);
+    int64_t tokens = 0;
+    for (const Translation& t : all) tokens += std::ssize(t.ids);
+    json["usage"] = Json::object({{"target_tokens", tokens}});
     e->send(json);
   };
   start_translation(e, std::move(work));
-}
-
-namespace {
-
-// Languages that can be translated from, each with those into.
-std::map<std::string, std::set<std::string>> languages_of(const Service& service) {
-  std::map<std::string, std::set<std::string>> pairs;
-  for (const auto& model : service.models()) {
-    if (model->use != ModelUse::translate) continue;
-    if (!model->source_language.empty()) {
-      pairs[model->source_language].insert(model->target_language);
-      continue;
-    }
-    if (!model->loaded().tokenizer) continue;
-    const auto known = model->loaded().tokenizer->languages();
-    for (const auto& [from, ignored] : known) {
-      for (const auto& [to, also_ignored] : known) pairs[from].insert(to);
-    }
-  }
-  return pairs;
-}
-
-std::string upper(std::string code) {
-  std::ranges::transform(code, code.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  });
-  return code;
-}
-std::string lower(std::string code) {
-  std::ranges::transform(code, code.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return code;
-}
-
-// "EN-GB" is "en" here, as long as no model knows better.
-std::string deepl_language(const std::string& code) {
-  const std::string plain = lower(code);
-  return plain.substr(0, plain.find('-'));
-}
-
-}  // namespace
-
-void libre_languages(const SharedExchange& e) {
-  Json list = Json::array();
-  for (const auto& [from, into] : languages_of(e->service)) {
-    Json targets = Json::array();
-    for (const std::string& to : into) targets.push_back(to);
-    list.push_back(Json::object({{"code", from}, {"name", from}, {"targets", std::move(targets)}}));
-  }
-  e->send(list);
-}
-
-// --- DeepL ---------------------------------------------------------------------------------------
-
-void deepl_translate(const SharedExchange& e) {
-  const Json body = body_of(*e);
-  const std::string source = deepl_language(text_of(body, "source_lang")),
-                    target = deepl_language(text_of(body, "target_lang"));
-  if (target.empty()) refuse("`target_lang` is missing");
-  if (!text_of(body, "tag_handling").empty()) refuse("`tag_handling` is not there yet");
-  const SharedModel model = translator_of(e->service, Json::object(), source, target);
-  auto texts = texts_of(body, "text", e->service.options().most_texts);
-  TranslationWork work{
-      .model = model, .texts = texts, .options = text_options(model->loaded(), model->translating)};
-  set_request_languages(*model, source, target, work.options);
-  work.options.scores = false;
-  work.on_done = [e, texts = std::move(texts), source, model](const TranslationWork&,
-                                                              const std::vector<Translation>& all) {
-    Json list = Json::array();
-    for (size_t i = 0; i < all.size(); ++i) {
-      const std::string from = model->source_language.empty() ? source : model->source_language;
-      list.push_back(Json::object({{"detected_source_language", upper(from)},
-                                   {"text", all[i].text},
-                                   {"billed_characters", count_characters(texts[i])},
-                                   {"model_type_used", "quality_optimized"}}));
-    }
-    e->send(Json::object({{"translations", std::move(list)}}));
-  };
-  start_translation(e, std::move(work));
-}
-
-void deepl_languages(const SharedExchange& e) {
-  // DeepL's own client puts the form into the body, though it is a GET.
-  const bool wants_targets = e->request.query.find("type=target") != std::string::npos ||
-                             e->request.body.find("type=target") != std::string::npos;
-  std::set<std::string> codes;
-  for (const auto& [from, into] : languages_of(e->service)) {
-    if (!wants_targets) codes.insert(from);
-    if (wants_targets) codes.insert(into.begin(), into.end());
-  }
-  Json list = Json::array();
-  for (const std::string& code : codes) {
-    Json one = Json::object({{"language", upper(code)}, {"name", upper(code)}});
-    if (wants_targets) one["supports_formality"] = false;
-    list.push_back(std::move(one));
-  }
-  e->send(list);
-}
-
-// Nothing is billed; the client asks how much is left.
-void deepl_usage(const SharedExchange& e) {
-  e->send(Json::object({{"character_count", 0}, {"character_limit", 1'000'000'000'000}}));
 }
 
 }  // namespace heddle::serve

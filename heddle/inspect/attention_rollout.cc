@@ -1,0 +1,106 @@
+// Products of the layers' mean maps.
+#include "heddle/inspect/attention_rollout.h"
+
+#include <algorithm>
+#include <map>
+
+namespace heddle::inspect {
+namespace {
+
+// [rows, cols], row-major.
+struct Shares {
+  int64_t rows = 0, cols = 0;
+  std::vector<double> values;
+
+  Shares(int64_t r, int64_t c) : rows(r), cols(c), values(static_cast<size_t>(r * c)) {}
+  static Shares identity(int64_t n) {
+    Shares one(n, n);
+    for (int64_t i = 0; i < n; ++i) one.values[static_cast<size_t>(i * n + i)] = 1;
+    return one;
+  }
+  const double* row(int64_t i) const { return values.data() + i * cols; }
+  double* row(int64_t i) { return values.data() + i * cols; }
+};
+
+// (x + a b) / 2, where x is given; else a b / 2.
+Shares half_and_half(const Shares* x, const Shares& a, const Shares& b) {
+  Shares sum(a.rows, b.cols);
+  for (int64_t i = 0; i < a.rows; ++i) {
+    double* to = sum.row(i);
+    for (int64_t k = 0; k < a.cols; ++k) {
+      const double share = a.row(i)[k] / 2;
+      if (share == 0) continue;
+      for (int64_t j = 0; j < b.cols; ++j) to[j] += share * b.row(k)[j];
+    }
+    for (int64_t j = 0; x != nullptr && j < b.cols; ++j) to[j] += x->row(i)[j] / 2;
+  }
+  return sum;
+}
+
+Shares mean_of_heads(const nn::AttentionCall& call, int64_t rows, int64_t cols) {
+  Shares mean(rows, cols);
+  for (int64_t head = 0; head < call.heads(); ++head) {
+    const Tensor weights = call.weights(0, head, {0, rows});
+    for (int64_t i = 0; i < rows * cols; ++i) {
+      mean.values[static_cast<size_t>(i)] += static_cast<double>(weights.data<float>()[i]);
+    }
+  }
+  for (double& value : mean.values) value /= static_cast<double>(call.heads());
+  return mean;
+}
+
+RolledMap rolled(size_t kind, const Shares& shares) {
+  RolledMap map{.kind = kind, .rows = shares.rows, .cols = shares.cols, .weights = {}};
+  map.weights.assign(shares.values.begin(), shares.values.end());
+  return map;
+}
+
+// Through the layers of one kind alone.
+Shares rolled_out(const std::vector<Shares>& layers) {
+  Shares sum = Shares::identity(layers.front().rows);
+  for (const Shares& layer : layers) sum = half_and_half(&sum, layer, sum);
+  return sum;
+}
+
+}  // namespace
+
+std::vector<RolledMap> attention_rollout(const Subject& subject) {
+  const std::vector<AttentionKind>& kinds = subject.kinds();
+  std::vector<std::vector<Shares>> layers(kinds.size());
+  nn::Observer observer;
+  observer.attention = [&](const nn::AttentionCall& call) {
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      if (!call.name().starts_with(kinds[k].prefix) || kinds[k].before > 0) continue;
+      layers[k].push_back(mean_of_heads(call, subject.sides()[kinds[k].queries].size(),
+                                        subject.sides()[kinds[k].keys].size()));
+    }
+  };
+  subject.pass(observer);
+  const auto of_name = [&](const char* name) {
+    return static_cast<size_t>(std::ranges::find(kinds, name, &AttentionKind::name) -
+                               kinds.begin());
+  };
+  const size_t cross = of_name("cross"), decoder = of_name("decoder"), encoder = of_name("encoder");
+  std::vector<RolledMap> maps;
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const bool is_of_pair = k == cross || (k == decoder && cross < kinds.size());
+    if (layers[k].empty() || is_of_pair) continue;
+    maps.push_back(rolled(k, rolled_out(layers[k])));
+  }
+  const bool has_pair = cross < kinds.size() && decoder < kinds.size() && encoder < kinds.size() &&
+                        layers[cross].size() == layers[decoder].size();
+  if (!has_pair) return maps;
+  const Shares memory = rolled_out(layers[encoder]);
+  Shares own = Shares::identity(layers[decoder].front().rows), source(own.rows, memory.cols);
+  for (size_t l = 0; l < layers[decoder].size(); ++l) {
+    own = half_and_half(&own, layers[decoder][l], own);
+    source = half_and_half(&source, layers[decoder][l], source);
+    for (double& value : own.values) value /= 2;
+    source = half_and_half(&source, layers[cross][l], memory);
+  }
+  maps.push_back(rolled(decoder, own));
+  maps.push_back(rolled(cross, source));
+  return maps;
+}
+
+}  // namespace heddle::inspect

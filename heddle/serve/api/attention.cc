@@ -1,0 +1,124 @@
+// What heads look at: a pass over texts that are given, which no other request pays for.
+#include <algorithm>
+
+#include "heddle/inspect/attention_maps.h"
+#include "heddle/inspect/attention_rollout.h"
+#include "heddle/serve/api/between_steps.h"
+#include "heddle/serve/api/translation_work.h"
+
+namespace heddle::serve {
+namespace {
+
+// Weights of an answer: a few MB of JSON, written between the steps of others.
+constexpr int64_t kMostWeights = 1 << 18;
+
+struct AttentionRequest {
+  SharedModel model = {};
+  inspect::SubjectText text = {};
+  inspect::HeadsOptions heads = {};
+  bool rolls_out = false, is_page = false;
+
+  int64_t tokens() const { return std::ssize(text.source.ids) + std::ssize(text.target) + 2; }
+  void check_weights(const inspect::Subject& subject) const;
+  void answer(Exchange& e) const;
+};
+
+// Before they are computed.
+void AttentionRequest::check_weights(const inspect::Subject& subject) const {
+  const auto chosen = [](const std::vector<int64_t>& numbers, int64_t all) {
+    return numbers.empty() ? all : std::min(all, std::ssize(numbers));
+  };
+  int64_t weights = 0;
+  for (const inspect::AttentionKind& kind : subject.kinds()) {
+    const int64_t each = subject.sides()[kind.queries].size() * subject.sides()[kind.keys].size();
+    weights +=
+        each * (rolls_out ? kind.layers
+                          : chosen(heads.layers, kind.layers) * chosen(heads.heads, kind.heads));
+  }
+  if (weights > kMostWeights) {
+    refuse(
+        "the maps have {} weights together; at most {}: choose `layers` and `heads`, or a "
+        "shorter text",
+        weights, kMostWeights);
+  }
+}
+
+void AttentionRequest::answer(Exchange& e) const {
+  const auto subject =
+      inspect::Subject::of(std::shared_ptr<const LoadedModel>(model, &model->loaded()), text,
+                           model->precision, model->name);
+  check_weights(subject);
+  if (!rolls_out) {
+    const std::vector<inspect::HeadMap> maps = inspect::attention_maps(subject, heads);
+    if (!is_page) return e.send(inspect::attention_json(subject, maps, {}));
+    const inspect::Page page =
+        inspect::attention_page(subject, maps, {}, inspect::first_shown(maps));
+    return e.send_text(inspect::page_html(page), "text/html; charset=utf-8");
+  }
+  const std::vector<inspect::RolledMap> maps = inspect::attention_rollout(subject);
+  if (maps.empty()) refuse("the model's attention cannot be rolled out; leave `rollout` away");
+  Json json = inspect::attention_json(subject, {}, {});
+  json["rollout"] = inspect::json_list(maps, [](const inspect::RolledMap& map) {
+    Json one = Json::object({{"kind", map.kind}});
+    one["weights"] = inspect::weights_json(map.weights, map.rows, map.cols);
+    return one;
+  });
+  e.send(json);
+}
+
+// Reads a text with the model's tokenizer as it is set for this request. Errors: Refusal, Error.
+inspect::SubjectText read_text(ServedModel& model, const Json& body) {
+  const std::string text = text_of(body, "text");
+  if (!body.contains("text")) refuse("`text` is missing");
+  inspect::SubjectOptions options{.source = text};
+  if (model.use != ModelUse::translate) return subject_text(model.loaded(), model.name, options);
+  if (!body.contains("target")) {
+    refuse("`target` is missing: the translation, as /v1/translations gives it");
+  }
+  options.target = text_of(body, "target");
+  TranslateOptions ignored;
+  set_request_languages(model, text_of(body, "source_lang"), text_of(body, "target_lang"), ignored);
+  return subject_text(model.loaded(), model.name, options);
+}
+
+// The one that is named, or of those that read such texts the first.
+SharedModel attending_model(const Service& service, const Json& body) {
+  if (body.contains("target")) {
+    return translator_of(service, body, text_of(body, "source_lang"), text_of(body, "target_lang"));
+  }
+  const std::string name = text_of(body, "model");
+  for (const SharedModel& model : service.models()) {
+    const bool is_asked = name.empty() ? model->use != ModelUse::translate : model->name == name;
+    if (is_asked && !model->has_images()) return model;
+  }
+  throw Refusal{.status = 404,
+                .message = name.empty()
+                               ? "no model here reads one text; a translator needs `target`"
+                               : fmt::format("there is no model '{}' of texts", name),
+                .code = "model_not_found"};
+}
+
+}  // namespace
+
+void attention(const SharedExchange& e) {
+  const Json body = e->json();
+  AttentionRequest asked{.model = attending_model(e->service, body)};
+  asked.text = read_text(*asked.model, body);
+  asked.heads.layers = ints_of(body, "layers");
+  asked.heads.heads = ints_of(body, "heads");
+  asked.heads.importance = false;
+  asked.rolls_out = bool_of(body, "rollout", false);
+  const std::string format = text_of(body, "format", "json");
+  if (format != "json" && format != "html")
+    refuse("`format` is '{}'; it must be json or html", format);
+  asked.is_page = format == "html";
+  if (asked.is_page && asked.rolls_out) refuse("`format` html shows heads; leave `rollout` away");
+  const int64_t tokens = 16 * asked.tokens();
+  e->service.metrics().tokens_read(asked.tokens());
+  work_between_steps(e, tokens, [e, asked = std::move(asked)] {
+    asked.answer(*e);
+    return false;
+  });
+}
+
+}  // namespace heddle::serve
