@@ -17,7 +17,8 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kLongestCachedWord = 64;  // bytes
+constexpr size_t kLongestCachedWord = 64;                 // bytes
+constexpr std::string_view kHiddenMark = "\xEF\xB7\x90";  // U+FDD0
 
 /// Remembers the ids of words that were encoded before. May be used from several threads. Keeps at
 /// most some ten thousand words, the first that came.
@@ -86,10 +87,18 @@ class Tokenizer::Impl final : public PipelineDescription {
     added.prepare(normalizer.get());
   }
 
-  void encode(std::string_view text, std::vector<int32_t>& ids) const {
+  // has_marks: kHiddenMark is nothing but a border that no added token crosses
+  void encode(std::string_view text, bool has_marks, std::vector<int32_t>& ids) const {
     added.split(text, false, [&](std::string_view part, int32_t id) {
       if (id >= 0) return ids.push_back(id);
-      encode_between(part, part.data() == text.data(), ids);
+      encode_between(part, part.data() == text.data(), has_marks, ids);
+    });
+  }
+
+  void encode_rendered(std::string_view text, std::vector<int32_t>& ids) const {
+    added.split_hidden(text, [&](std::string_view part, int32_t id) {
+      if (id >= 0) return ids.push_back(id);
+      encode(part, true, ids);
     });
   }
 
@@ -104,7 +113,8 @@ class Tokenizer::Impl final : public PipelineDescription {
   const std::string fingerprint;
 
  private:
-  void encode_between(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
+  void encode_between(std::string_view text, bool is_first, bool has_marks,
+                      std::vector<int32_t>& ids) const {
     std::string normalized;
     if (normalizer) {
       if (is_first && pre_tokenizer.asks_for_first) is_first = normalizer->keeps_start(text);
@@ -112,7 +122,12 @@ class Tokenizer::Impl final : public PipelineDescription {
     }
     added.split(text, true, [&](std::string_view part, int32_t id) {
       if (id >= 0) return ids.push_back(id);
-      encode_normalized(part, is_first && part.data() == text.data(), ids);
+      const bool begins = is_first && part.data() == text.data();
+      if (!has_marks || part.find(kHiddenMark) == part.npos) {
+        return encode_normalized(part, begins, ids);
+      }
+      const std::string plain = replace_all(part, kHiddenMark, "");
+      if (!plain.empty()) encode_normalized(plain, begins, ids);
     });
   }
 
@@ -140,15 +155,34 @@ Tokenizer make_tokenizer(PipelineDescription description, std::vector<TokenizerF
       std::make_shared<const Tokenizer::Impl>(std::move(description), std::move(files)));
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+namespace {
+
+void check_encodable(std::string_view text) {
   // ICU, SentencePiece and byte pair encoding count in 32 bits.
   check(text.size() < size_t{1} << 31, ErrorKind::data,
         "tokenizer: a text of {} bytes is too long; cut it into parts of less than 2 GiB",
         text.size());
   check_utf8(text, "tokenizer: the text");
+}
+
+}  // namespace
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  check_encodable(text);
   std::vector<int32_t> ids;
-  impl_->encode(text, ids);
+  impl_->encode(text, false, ids);
   return ids;
+}
+
+std::vector<int32_t> Tokenizer::encode_rendered(std::string_view text) const {
+  check_encodable(text);
+  std::vector<int32_t> ids;
+  impl_->encode_rendered(text, ids);
+  return ids;
+}
+
+std::string Tokenizer::hide_special(std::string_view text) const {
+  return impl_->added.broken(text, kHiddenMark);
 }
 
 Encoding Tokenizer::with_special(std::span<const int32_t> ids, int32_t language) const {

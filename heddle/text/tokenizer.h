@@ -69,6 +69,13 @@ class Tokenizer {
   /// Errors: data if it is not UTF-8, has 2 GiB or more, or is made to take all memory or time.
   std::vector<int32_t> encode(std::string_view text) const;
 
+  /// Ids of a text that a template wrote: names of special tokens are these tokens, whatever the
+  /// tokenizer, but those that hide_special() has hidden. Errors: the same.
+  std::vector<int32_t> encode_rendered(std::string_view text) const;
+  /// The text with a mark (U+FDD0, a noncharacter, which encode_rendered() passes over) within each
+  /// name of a special token, and behind what such a name may begin with at its end.
+  std::string hide_special(std::string_view text) const;
+
   /// The ids of a text, or of two, with the special ids that the files put around them.
   /// with_special(encode(text)) may cut in between; special_count() says what is added.
   /// `language`: the token of one of languages(), in place of that which the files put there.

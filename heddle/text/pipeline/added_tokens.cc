@@ -60,7 +60,11 @@ void AddedTokens::add(int32_t id, AddedToken token, const std::string& source) {
 
 void AddedTokens::prepare(const Normalizer* normalizer) {
   for (auto& [id, token] : tokens_) {
-    if (token.special && hides_special_) continue;
+    if (token.special) special_.add(token.content, id), names_.push_back(token.content);
+    if (token.special && hides_special_) {
+      hidden_.add(token.content, id);
+      continue;
+    }
     if (!token.normalized) {
       plain_.add(token.content, id);
       continue;
@@ -74,9 +78,35 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
   }
 }
 
-void AddedTokens::split(std::string_view text, bool is_normalized,
-                        const std::function<void(std::string_view, int32_t)>& f) const {
-  const TokenTrie& trie = is_normalized ? normalized_ : plain_;
+void AddedTokens::split(std::string_view text, bool is_normalized, const Found& f) const {
+  split(text, is_normalized ? normalized_ : plain_, f);
+}
+
+void AddedTokens::split_hidden(std::string_view text, const Found& f) const {
+  split(text, hidden_, f);
+}
+
+std::string AddedTokens::broken(std::string_view text, std::string_view mark) const {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    bool is_name = false;
+    special_.each_prefix(text.substr(at), [&](size_t, int32_t) { is_name = true; });
+    const size_t length = std::max<size_t>(1, utf8_length(text.substr(at)));
+    result += text.substr(at, length);
+    if (is_name) result += mark;
+    at += length;
+  }
+  const bool may_begin = std::ranges::any_of(names_, [&](const std::string& name) {
+    for (size_t n = std::min(name.size() - 1, text.size()); n > 0; --n) {
+      if (text.ends_with(std::string_view(name).substr(0, n))) return true;
+    }
+    return false;
+  });
+  if (may_begin) result += mark;
+  return result;
+}
+
+void AddedTokens::split(std::string_view text, const TokenTrie& trie, const Found& f) const {
   size_t done = 0;       // up to there f() was called
   size_t space_end = 0;  // of the white space last looked at
   for (size_t at = 0; !trie.is_empty() && at < text.size();) {

@@ -173,6 +173,13 @@ class AddedTokens {
   /// before it took is found there nevertheless, unless it takes the space before it too.
   void split(std::string_view text, bool is_normalized,
              const std::function<void(std::string_view, int32_t)>& f) const;
+  /// The same of special tokens that hide_special() has taken out of split().
+  void split_hidden(std::string_view text,
+                    const std::function<void(std::string_view, int32_t)>& f) const;
+
+  /// The text with `mark` behind the first character of each name of a special token, and at its
+  /// end if such a name may begin there.
+  std::string broken(std::string_view text, std::string_view mark) const;
 
   /// nullptr if the id is that of no added token.
   const AddedToken* find(int32_t id) const;
@@ -184,7 +191,12 @@ class AddedTokens {
  private:
   std::unordered_map<int32_t, AddedToken> tokens_;
   StringMap<int32_t> ids_;
-  TokenTrie plain_, normalized_;
+  using Found = std::function<void(std::string_view, int32_t)>;
+  void split(std::string_view text, const TokenTrie& trie, const Found& f) const;
+
+  TokenTrie plain_, normalized_, hidden_;
+  TokenTrie special_;               // names of special tokens, as they were given
+  std::vector<std::string> names_;  // the same
   bool hides_special_ = false;
   int32_t largest_ = -1;
 };

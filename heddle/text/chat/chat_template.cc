@@ -1,0 +1,169 @@
+// Files of a folder, the messages as values, and the text as ids.
+#include "heddle/text/chat/chat_template.h"
+
+#include <functional>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/text/chat/jinja_interpreter.h"
+#include "heddle/text/pipeline/special_tokens.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kLongestTemplate = 1 << 20;
+
+// Each text of the messages, changed by f.
+Json with_texts(const Json& json, const std::function<std::string(const std::string&)>& f) {
+  if (json.is_string()) return f(json.as_string());
+  if (json.is_array()) {
+    Json list = Json::array();
+    for (const Json& item : json.as_array()) list.push_back(with_texts(item, f));
+    return list;
+  }
+  if (!json.is_object()) return json;
+  Json object = Json::object();
+  for (const auto& [key, value] : json.as_object()) object[key] = with_texts(value, f);
+  return object;
+}
+
+// Parts of type text as one text, a line end between them.
+Json with_whole_contents(const Json& messages) {
+  Json all = Json::array();
+  for (Json message : messages.as_array()) {
+    const Json* content = message.find("content");
+    if (content != nullptr && content->is_array()) {
+      std::vector<std::string> texts;
+      for (const Json& part : content->as_array()) texts.push_back(part.get_string("text"));
+      message["content"] = fmt::format("{}", fmt::join(texts, "\n"));
+    }
+    all.push_back(std::move(message));
+  }
+  return all;
+}
+
+struct TemplateSource {
+  std::string text, where;
+};
+
+std::optional<TemplateSource> source_in_config(const HubFiles& files) {
+  const std::string where = files.path("tokenizer_config.json") + ": chat_template";
+  const Json* found = files.config.find("chat_template");
+  if (found == nullptr || found->is_null()) return {};
+  if (found->is_string()) return TemplateSource{found->as_string(), where};
+  std::vector<std::string> names;
+  for (const Json& one : found->as_array(where)) {
+    if (one.get_string("name", where) == "default") {
+      return TemplateSource{one.get_string("template", where), where};
+    }
+    names.push_back(one.get_string("name", where));
+  }
+  fail(ErrorKind::data, "{}: of its templates ({}) none is called default", where,
+       fmt::join(names, ", "));
+}
+
+std::optional<TemplateSource> source_of(const HubFiles& files) {
+  const std::string path = files.path("chat_template.jinja");
+  if (path_exists(path)) return TemplateSource{read_file(path), path};
+  // transformers 4.4x wrote {"chat_template": ".."} for processors.
+  const std::string json = files.path("chat_template.json");
+  if (path_exists(json))
+    return TemplateSource{Json::load(json).get_string("chat_template", json), json};
+  return source_in_config(files);
+}
+
+}  // namespace
+
+void check_messages(const Json& messages) {
+  check(messages.is_array() && messages.size() > 0, ErrorKind::data,
+        "`messages` is {}; a list of messages is needed", messages.describe());
+  size_t number = 0;
+  for (const Json& message : messages.as_array()) {
+    const std::string where = fmt::format("`messages`[{}]", number++);
+    check(message.is_object(), ErrorKind::data, "{} is {}; an object is needed", where,
+          message.describe());
+    message.get_string("role", where);
+    const Json* content = message.find("content");
+    if (content == nullptr || content->is_null() || content->is_string()) continue;
+    for (const Json& part : content->as_array(where + ": `content`")) {
+      const std::string& type = part.get_string("type", where);
+      check(type == "text", ErrorKind::data, "{} has a part of type {}; only text is read", where,
+            type);
+      part.get_string("text", where);
+    }
+  }
+}
+
+ChatTemplate::ChatTemplate(std::string_view source,
+                           std::vector<std::pair<std::string, std::string>> special_tokens,
+                           std::string where)
+    : special_tokens_(std::move(special_tokens)), where_(std::move(where)) {
+  check(source.size() <= kLongestTemplate, ErrorKind::data, "{}: {} bytes are too many", where_,
+        source.size());
+  try {
+    tree_ = parse_jinja(source);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", where_, error.what());
+  }
+  reads_parts_ = source.find("['type']") != std::string_view::npos ||
+                 source.find("[\"type\"]") != std::string_view::npos ||
+                 source.find(".type") != std::string_view::npos;
+}
+
+std::optional<ChatTemplate> ChatTemplate::find(const std::string& folder,
+                                               const Tokenizer* tokenizer) {
+  const HubFiles files = HubFiles::read(folder);
+  const std::optional<TemplateSource> source = source_of(files);
+  if (!source) return {};
+  std::vector<std::pair<std::string, std::string>> special;
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+                          "cls_token", "mask_token"}) {
+    std::string usual;
+    if (tokenizer != nullptr) {
+      const std::string_view kind = key;
+      const int32_t id = kind == "bos_token"   ? tokenizer->bos_id()
+                         : kind == "eos_token" ? tokenizer->eos_id()
+                         : kind == "unk_token" ? tokenizer->unk_id()
+                                               : -1;
+      if (id >= 0) usual = tokenizer->token(id);
+    }
+    std::string name = files.special_name(key, usual);
+    if (!name.empty()) special.emplace_back(key, std::move(name));
+  }
+  return ChatTemplate(source->text, std::move(special), source->where);
+}
+
+std::string ChatTemplate::render(const ChatInput& input) const {
+  check_messages(input.messages);
+  const Json messages = reads_parts_ ? input.messages : with_whole_contents(input.messages);
+  JinjaInput values{.now = input.now == 0 ? std::time(nullptr) : input.now};
+  for (const auto& [name, text] : special_tokens_) values.variables.emplace_back(name, text);
+  values.variables.emplace_back("messages", JinjaValue::of_json(messages));
+  values.variables.emplace_back("tools", JinjaValue());
+  values.variables.emplace_back("documents", JinjaValue());
+  values.variables.emplace_back("add_generation_prompt", JinjaValue(input.add_generation_prompt));
+  for (const auto& [name, value] : input.variables.as_object()) {
+    // The last of a name is found, as in transformers, but what is said above stays.
+    const bool is_taken = name == "messages" || name == "add_generation_prompt";
+    check(!is_taken, ErrorKind::data, "`chat_template_kwargs` has '{}', which is said elsewhere",
+          name);
+    std::erase_if(values.variables, [&](const auto& known) { return known.first == name; });
+    values.variables.emplace_back(name, JinjaValue::of_json(value));
+  }
+  try {
+    return render_jinja(*tree_, values);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", where_, error.what());
+  }
+}
+
+std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer,
+                                          const ChatInput& input) const {
+  ChatInput hidden = input;
+  const auto hide = [&](const std::string& text) { return tokenizer.hide_special(text); };
+  hidden.messages = with_texts(input.messages, hide);
+  hidden.variables = with_texts(input.variables, hide);
+  return tokenizer.encode_rendered(render(hidden));
+}
+
+}  // namespace heddle

@@ -1,0 +1,146 @@
+// Chat templates: what transformers renders, bounds, and names of special tokens in messages.
+#include "heddle/text/chat/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "heddle/base/error.h"
+#include "heddle/text/chat/jinja_interpreter.h"
+#include "tests/base/temporary.h"
+#include "tests/support/places.h"
+
+namespace heddle {
+namespace {
+
+const std::vector<std::pair<std::string, std::string>> kSpecial = {
+    {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}};
+constexpr std::time_t kNow = 1773057600;  // 9 March 2026, noon in UTC
+
+Json fixture(const std::string& name) {
+  return Json::load(std::string(testing::kFixtures) + "/chat/" + name + ".json");
+}
+
+// What a rendering gives, or why not.
+std::pair<std::string, std::string> rendered(const std::function<std::string()>& render) {
+  try {
+    return {render(), ""};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data) << error.what();
+    return {"", error.what()};
+  }
+}
+
+void expect_case(const Json& wanted, const std::function<std::string()>& render,
+                 const std::string& where) {
+  const auto [text, reason] = rendered(render);
+  if (const Json* refused = wanted.find("refused")) {
+    EXPECT_NE(reason, "") << where << ": " << refused->as_string() << ", but: " << text;
+  } else {
+    EXPECT_EQ(reason, "") << where;
+    EXPECT_EQ(text, wanted.get_string("text")) << where;
+  }
+}
+
+TEST(ChatTemplate, conversations_read_as_transformers_renders_them) {
+  const Json templates = fixture("templates");
+  int64_t cases = 0, refused = 0;
+  for (const Json& one : templates.as_array()) {
+    const ChatTemplate chat(one.get_string("template"), kSpecial, one.get_string("name"));
+    for (const Json& wanted : one.at("cases").as_array()) {
+      const ChatInput input{.messages = wanted.at("messages"),
+                            .add_generation_prompt = wanted.get_bool("add_generation_prompt"),
+                            .variables = wanted.at("variables"),
+                            .now = kNow};
+      expect_case(
+          wanted, [&] { return chat.render(input); },
+          one.get_string("name") + ": " + wanted.dump());
+      ++cases;
+      refused += wanted.contains("refused");
+    }
+  }
+  EXPECT_EQ(cases, 330);
+  EXPECT_GT(refused, 20);
+}
+
+TEST(ChatTemplate, each_part_of_the_language_does_what_jinja_does) {
+  const Json language = fixture("language");
+  std::vector<std::pair<std::string, JinjaValue>> values;
+  for (const auto& [name, text] : kSpecial) values.emplace_back(name, text);
+  for (const auto& [name, value] : language.at("values").as_object()) {
+    values.emplace_back(name, JinjaValue::of_json(value));
+  }
+  for (const Json& wanted : language.at("cases").as_array()) {
+    const std::string& source = wanted.get_string("template");
+    expect_case(
+        wanted, [&] { return render_jinja(*parse_jinja(source), {.variables = values}); }, source);
+  }
+}
+
+std::string of_source(const std::string& source) {
+  return ChatTemplate(source, kSpecial, "here")
+      .render({.messages = Json::parse(R"([{"role": "user", "content": "a"}])")});
+}
+
+TEST(ChatTemplate, what_it_must_not_do_is_refused_with_its_line) {
+  const auto refuses = [](const std::string& source, const std::vector<std::string>& parts) {
+    expect_error(ErrorKind::data, parts, [&] { of_source(source); });
+  };
+  refuses("a\n{{ raise_exception('alternate!') }}", {"here", "line 2", "alternate!"});
+  refuses("\n\n{% include 'x' %}", {"line 3", "'include'"});
+  refuses("{{ ''.__class__.__mro__ }}", {"undefined"});
+  refuses("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+          {"too many steps"});
+  refuses("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", {"nests too deep"});
+  refuses("{% set a = ['x' * 999999] * 1 %}", {"*"});
+  refuses("{% set q = namespace(v=[]) %}{% for i in range(500) %}{% set q.v = [q.v] %}{% endfor %}",
+          {"100 levels"});
+  refuses("{% set q = namespace() %}{% set q.v = [q] %}", {"namespace"});
+  refuses("{{ " + std::string(100'000, '[') + std::string(100'000, ']') + "}}", {"levels"});
+  refuses("{{ 1" +
+              [] {
+                std::string all;
+                for (int i = 0; i < 10'000; ++i) all += " + 1";
+                return all;
+              }() +
+              " }}",
+          {"levels"});
+  refuses("{{ 9223372036854775807 + 1 }}", {"64 bits"});
+}
+
+TEST(ChatTemplate, messages_must_be_messages) {
+  const ChatTemplate chat("{{ messages[0].content }}", kSpecial, "here");
+  const auto refuses = [&](const char* messages, const std::vector<std::string>& parts) {
+    expect_error(ErrorKind::data, parts, [&] { chat.render({.messages = Json::parse(messages)}); });
+  };
+  refuses("[]", {"messages"});
+  refuses("[1]", {"[0]", "object"});
+  refuses(R"([{"content": "a"}])", {"role"});
+  refuses(R"([{"role": "user", "content": 1}])", {"content"});
+  refuses(R"([{"role": "user", "content": [{"type": "image_url"}]}])", {"image_url", "text"});
+}
+
+TEST(ChatTemplate, a_folder_has_it_in_a_file_or_in_the_tokenizers_config) {
+  const TemporaryFolder folder;
+  const auto found = [&]() -> std::string {
+    const auto chat = ChatTemplate::find(folder.path());
+    return chat ? chat->render({.messages = Json::parse(R"([{"role": "u", "content": "a"}])")})
+                : "none";
+  };
+  EXPECT_EQ(found(), "none");
+  const auto write = [&](const char* name, const std::string& text) { folder.write(name, text); };
+  write("tokenizer_config.json", R"({"eos_token": "<e>", "chat_template": "{{ eos_token }}1"})");
+  EXPECT_EQ(found(), "<e>1");
+  write(
+      "tokenizer_config.json",
+      R"({"eos_token": {"content": "<e>"}, "chat_template": [{"name": "tool_use", "template": "x"},
+            {"name": "default", "template": "{{ eos_token }}2"}]})");
+  EXPECT_EQ(found(), "<e>2");
+  write("chat_template.jinja", "{{ messages[0]['content'] }}3\n");
+  EXPECT_EQ(found(), "a3");
+  write("chat_template.jinja", "{{ oh");
+  expect_error(ErrorKind::data, {"chat_template.jinja", "line 1"}, found);
+}
+
+}  // namespace
+}  // namespace heddle
