@@ -1,6 +1,6 @@
 // The page that `heddle serve` answers "/" with: it tries the models through the public interfaces alone.
 //
-//   heddle.data   {models: [{id, type, use, source_language, target_language}], needs_key}
+//   heddle.data   {models: [{id, type, use, chat, source_language, target_language}], needs_key}
 "use strict";
 (() => {
   const {models, needs_key: needsKey} = heddle.data;
@@ -111,49 +111,6 @@
       attention(model, () => (shown && shown.target ? shown : null))];
   };
 
-  // --- completion: tokens as they come ------------------------------------------------------------
-
-  const generator = (model) => {
-    const prompt = area("prompt", "Write how the text begins");
-    const result = el("p", {class: "panel", id: "completion", "aria-live": "polite", style: "white-space: pre-wrap"});
-    const status = el("span", {class: "faint small", role: "status"});
-    const [lengthLabel, length] = choice("tokens", [16, 64, 256], 64);
-    const [heatLabel, heat] = choice("temperature", [0, 0.5, 0.8, 1, 1.2], 0.8);
-    let controller = null;
-    const button = el("button", {type: "button", id: "generate"}, "Generate");
-    const run = async () => {
-      if (controller) { controller.abort(); return; }
-      controller = new AbortController();
-      button.textContent = "Stop";
-      result.replaceChildren(el("span", {class: "faint"}, prompt.value));
-      let tokens = 0;
-      const began = performance.now();
-      try {
-        const response = await ask("/v1/completions", {model: model.id, prompt: prompt.value, stream: true,
-          max_tokens: Number(length.value), temperature: Number(heat.value)}, controller.signal);
-        if (!response.ok) await read(response);
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let rest = "", part = await reader.read(); !part.done; part = await reader.read()) {
-          const events = (rest + part.value).split("\n\n");
-          rest = events.pop();
-          for (const event of events.filter((e) => e.startsWith("data: {"))) {
-            const json = JSON.parse(event.slice(6));
-            if (json.error) throw new Error(json.error.message);
-            result.append(json.choices.map((one) => one.text).join(""));
-            ++tokens;
-          }
-          status.textContent = `${(1000 * tokens / (performance.now() - began)).toFixed(1)} pieces/s`;
-        }
-      } catch (error) {
-        if (error.name !== "AbortError") status.textContent = error.message;
-      }
-      controller = null;
-      button.textContent = "Generate";
-    };
-    button.addEventListener("click", run);
-    return [prompt, el("div", {class: "row"}, button, lengthLabel, heatLabel, status), result];
-  };
-
   // --- classes, or the length of a vector ---------------------------------------------------------
 
   const reader = (model) => {
@@ -170,7 +127,7 @@
 
   // --- the page -----------------------------------------------------------------------------------
 
-  const kinds = {translation: translator, generation: generator, embedding: reader,
+  const kinds = {translation: translator, generation: heddle.serveText({ask, read, area, choice}), embedding: reader,
     "image-classification": images.classify, "object-detection": images.detect};
   const body = el("section");
   const open = (i) => {
@@ -186,6 +143,7 @@
   heddle.main.append(
     el("p", {}, "What is served here answers below, and to programs: ",
       el("code", {}, "/v1/translations"), ", ", el("code", {}, "/v1/completions"), ", ",
+      el("code", {}, "/v1/chat/completions"), ", ",
       el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), "; ",
       el("a", {href: "/metrics"}, "metrics"), "."),
     needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key) : "",

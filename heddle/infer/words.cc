@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <string_view>
 
 #include "heddle/base/files/mmap.h"
@@ -35,6 +36,19 @@ std::string token_text(const Tokenizer& tokenizer, int32_t id) {
     return tokenizer.decode({&id, 1});
   }
   return replace_all(tokenizer.token(id), kSpaceSign, " ");
+}
+
+std::string token_bytes(const Tokenizer& tokenizer, int32_t id) {
+  const std::string token = tokenizer.token(id);
+  if (tokenizer.is_special(id)) return token;
+  if (tokenizer.kind() == "byte-level BPE") return bytes_of_letters(token).value_or(token);
+  unsigned value = 0;
+  const bool is_byte = token.size() == 6 && token.starts_with("<0x") && token[5] == '>';
+  const char* digits = token.data() + 3;
+  if (is_byte && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+    return std::string(1, static_cast<char>(value));
+  }
+  return replace_all(token, kSpaceSign, " ");
 }
 
 std::vector<WordSpan> word_spans(const Tokenizer& tokenizer, std::span<const int32_t> ids) {

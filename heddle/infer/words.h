@@ -35,6 +35,10 @@ std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
 /// A token as it stands in a text, with its spaces: " the", of a special one its name.
 std::string token_text(const Tokenizer& tokenizer, int32_t id);
 
+/// The bytes that a token adds to a text: of byte-level BPE and byte fallback ("<0x0A>") they may
+/// be a part of a character; of a special one its name.
+std::string token_bytes(const Tokenizer& tokenizer, int32_t id);
+
 struct EncodedWords {
   Encoding encoding = {};                ///< with the special ids
   std::vector<int64_t> first_rows = {};  ///< of each word; -1 if it gives no id or was cut off

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "heddle/base/error.h"
+#include "heddle/base/log.h"
 #include "heddle/infer/loading/text_model.h"
 
 namespace heddle::serve {
@@ -57,6 +58,17 @@ SentenceEncoder load(const std::string& folder, ModelUse use) {
           {}};
 }
 
+// A template that is broken takes nothing else from the model.
+void take_chat_template(ServedModel& model) {
+  try {
+    model.chat = ChatTemplate::find(
+        model.loaded().path, model.loaded().tokenizer ? &*model.loaded().tokenizer : nullptr);
+  } catch (const Error& error) {
+    model.chat_fault = error.what();
+    log_warning("serve: {}: no chat: {}", model.name, error.what());
+  }
+}
+
 }  // namespace
 
 bool is_language_code(const std::string& code) {
@@ -90,6 +102,7 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
     model->default_language = model->loaded().source_language;
     take_languages(*model);
   }
+  if (model->use == ModelUse::generate) take_chat_template(*model);
   if (model->use != ModelUse::read) {
     const LoadedModel& loaded = model->loaded();
     const int engines = use == ModelUse::translate ? engines_of(loaded.translator()) : 1;

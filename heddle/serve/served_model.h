@@ -11,6 +11,7 @@
 #include "heddle/infer/detect.h"
 #include "heddle/infer/embed.h"
 #include "heddle/serve/scheduler.h"
+#include "heddle/text/chat/chat_template.h"
 
 namespace heddle::serve {
 
@@ -34,6 +35,8 @@ struct ServedModel {
   std::variant<SentenceEncoder, ImageReader> model;
   int32_t default_language = -1;              ///< of sources, as the folder has it
   TranslateOptions translating = {};          ///< how it translates where a request does not say
+  std::optional<ChatTemplate> chat = {};      ///< of one that generates, if its folder has it
+  std::string chat_fault = {};                ///< why there is none, though the folder has one
   std::unique_ptr<Scheduler> scheduler = {};  ///< of one that writes tokens
   Precision precision = {};
 

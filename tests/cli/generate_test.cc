@@ -430,6 +430,60 @@ TEST_F(GenerateCommand, rules_that_are_passed_over_are_named_and_those_that_do_n
   }
 }
 
+TEST_F(GenerateCommand, a_chat_goes_on_from_what_the_template_makes_of_its_messages) {
+  const TempDir folder;
+  const std::string chat = (folder / "model").string();
+  write_language_model(chat);
+  write_file(chat + "/chat_template.jinja",
+             "{% for m in messages %}{{ bos_token }}{{ m.role[0] }}:{{ m.content }}{{ eos_token }}"
+             "{% endfor %}{% if add_generation_prompt %}{{ bos_token }}a:{% endif %}");
+  const Tokenizer& t = shared_tokenizer();
+  std::string ids;
+  const auto add = [&](const std::string& text) {
+    ids += fmt::format("{},{},{},", t.bos_id(), fmt::join(t.encode(text), ","), t.eos_id());
+  };
+  add("s:be good"), add("u:the <s> dog");
+  ids += fmt::format("{},{}", t.bos_id(), fmt::join(t.encode("a:"), ","));
+  const CliResult wanted = run_heddle({"generate", chat, "--ids", ids});
+  ASSERT_EQ(wanted.exit_code, 0) << wanted.err;
+  const auto says = [&](const std::string& prompt, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all = {"generate", chat, "--chat", "-p", prompt};
+    all.insert(all.end(), more.begin(), more.end());
+    const CliResult result = run_heddle(all);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(says("the <s> dog", {"--system", "be good"}), wanted.out);
+  EXPECT_EQ(says(R"({"messages": [{"role": "system", "content": "be good"},
+                     {"role": "user", "content": "the <s> dog"}]})"),
+            wanted.out);
+  EXPECT_EQ(says("the dog", {"--echo"}).find("<s>u:the dog</s><s>a:"), 0u);
+  refused(3, "no chat template", {"--chat", "-p", "the dog"});
+  refused(2, "--system", {"--system", "a", "-p", "the dog"});
+  EXPECT_EQ(run_heddle({"generate", chat, "--chat", "-p", R"({"messages": [{}]})"}).exit_code, 3);
+}
+
+TEST_F(GenerateCommand, a_schema_is_kept_to_by_search_and_draws) {
+  const TempDir folder;
+  const std::string schema = (folder / "schema.json").string();
+  write_file(schema, R"({"type": "array", "items": {"enum": [1, "a"]}, "minItems": 2})");
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {}, {"--beam", "3"}, {"--samples", "4", "--seed", "3"}, {"--temperature", "2"}}) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), {"--prompt", "the", "--json-schema", schema, "--max-new-tokens", "12"});
+    for (const Json& one : objects(all)) {
+      const Json found = Json::parse(one.get_string("text"));
+      EXPECT_GE(found.size(), 2u);
+      for (const Json& item : found.as_array()) EXPECT_TRUE(item == Json(1) || item == Json("a"));
+    }
+  }
+  write_file(schema, R"({"type": "string", "pattern": "a"})");
+  refused(2, "pattern", {"--prompt", "the", "--json-schema", schema});
+  write_file(schema, R"({"const": "far too long for so few tokens"})");
+  refused(2, "--max-new-tokens",
+          {"--prompt", "the", "--json-schema", schema, "--max-new-tokens", "5"});
+}
+
 TEST_F(GenerateCommand, translator_or_encoder_is_refused_by_its_kind) {
   const TempDir folder;
   const std::string translator = (folder / "translator").string();

@@ -4,8 +4,12 @@ usage: clients.py URL    of a server with a translator "en-de" and a language mo
 """
 import sys
 
+import enum
+import json
+
 import deepl
 import openai
+import pydantic
 from libretranslatepy import LibreTranslateAPI
 
 url = sys.argv[1].rstrip("/")
@@ -50,6 +54,61 @@ def test_openai():
     raises(openai.NotFoundError, lambda: client.embeddings.create(model="lm", input="a"))
 
 
+class Colour(enum.Enum):
+    red = "red"
+    green = "green"
+
+
+class Wheel(pydantic.BaseModel):
+    spokes: int
+    colour: Colour
+
+
+class Bicycle(pydantic.BaseModel):
+    wheels: list[Wheel]
+    name: str | None
+    is_new: bool
+
+
+def test_chat():
+    client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0)
+    messages = [{"role": "system", "content": "be good"}, {"role": "user", "content": [{"type": "text", "text": "the dog"}]}]
+    asked = {"model": "lm", "messages": messages, "max_completion_tokens": 10, "temperature": 0, "logprobs": True, "top_logprobs": 3}
+    whole = client.chat.completions.create(**asked)
+    choice = whole.choices[0]
+    check(choice.message.role == "assistant" and choice.finish_reason in ("stop", "length"), "a message")
+    check(len(choice.logprobs.content) == whole.usage.completion_tokens or choice.finish_reason == "stop", "a token each")
+    check(all(len(one.top_logprobs) == 3 and one.logprob <= one.top_logprobs[0].logprob + 1e-6 for one in choice.logprobs.content), "top tokens")
+    events = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+    check(events[0].choices[0].delta.role == "assistant" and events[0].choices[0].delta.content == "", "the role comes first")
+    check(events[-1].choices == [] and events[-1].usage == whole.usage, "usage comes last")
+    check(all(event.usage is None for event in events[:-1]), "and but once")
+    parts = [event.choices[0] for event in events[:-1]]
+    check("".join(part.delta.content or "" for part in parts) == choice.message.content, "the stream says what the whole response says")
+    check(parts[-1].finish_reason == choice.finish_reason and not any(part.finish_reason for part in parts[:-1]), "one reason, at the end")
+    check(parts[-1].delta.content is None, "apart from the last text")
+    streamed = [one.token for part in parts if part.logprobs for one in part.logprobs.content]
+    check(streamed == [one.token for one in choice.logprobs.content], "tokens of the stream")
+    with client.chat.completions.stream(model="lm", messages=messages, max_tokens=6, temperature=0) as stream:
+        read = "".join(event.delta for event in stream if event.type == "content.delta")
+    check(read and choice.message.content.startswith(read), "the client's own reading of a stream")
+    draws = client.chat.completions.create(model="lm", messages=messages, n=3, seed=4, max_tokens=6)
+    check(len(draws.choices) == 3 and [one.index for one in draws.choices] == [0, 1, 2], "n")
+    for seed in range(8):
+        parsed = client.chat.completions.parse(model="lm", messages=messages, response_format=Bicycle, seed=seed, max_tokens=90)
+        check(isinstance(parsed.choices[0].message.parsed, Bicycle), "an object of the class that was asked for")
+        free = client.chat.completions.create(model="lm", messages=messages, response_format={"type": "json_object"}, seed=seed, max_tokens=60)
+        check(isinstance(json.loads(free.choices[0].message.content), dict), "an object")
+    error = raises(openai.BadRequestError, lambda: client.chat.completions.create(model="lm", messages=[]))
+    check("messages" in error.message, "the error names the field")
+    error = raises(openai.BadRequestError, lambda: client.chat.completions.create(model="lm", messages=messages, response_format={
+        "type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "a"}}}))
+    check("pattern" in error.message, "the error names the keyword")
+    text = client.completions.create(model="lm", prompt="the", max_tokens=4, temperature=0, logprobs=2)
+    found = text.choices[0].logprobs
+    check(len(found.tokens) == len(found.token_logprobs) == len(found.text_offset) and "".join(found.tokens) == text.choices[0].text, "log probabilities of a text")
+
+
 def test_deepl():
     client = deepl.Translator("any", server_url=url)
     texts = client.translate_text(["the dog is hungry", "where is the station?"], target_lang="DE")
@@ -69,5 +128,6 @@ def test_libretranslate(same):
 
 
 test_openai()
+test_chat()
 test_libretranslate(test_deepl())
 print(f"clients: {checks} checks passed")

@@ -45,15 +45,32 @@ class ServePage : public PageTest {
     for (size_t at = 0; (at = text.find("</", at)) != std::string::npos;)
       text.replace(at, 2, "<\\/");
     return "const answer = " + answer + ", known = " + text + ", asked = [];" + R"js(
-      const stream = ["the", " end"].map((text) => `data: ${JSON.stringify({choices: [{text}]})}\n\n`).join("");
+      const likely = [["the", 0.5], ["a", 0.25]];
+      const completion = (text) => ({choices: [{index: 0, text, finish_reason: null, logprobs: {tokens: [text], text_offset: [0],
+        token_logprobs: [Math.log(0.5)], top_logprobs: [Object.fromEntries(likely.map(([t, p]) => [t, Math.log(p)]))]}}]});
+      const chat = (content) => ({choices: [{index: 0, delta: {content}, finish_reason: null, logprobs: {content: [{token: content,
+        logprob: Math.log(0.5), bytes: [], top_logprobs: likely.map(([token, p]) => ({token, logprob: Math.log(p), bytes: []}))}]}}]});
+      const event = (json) => `data: ${JSON.stringify(json)}\n\n`;
+      const parts = ["the", " end"];
       window.fetch = async (path, options) => {
         asked.push([path, JSON.parse(options.body)]);
-        const text = JSON.parse(options.body).text;
+        const {text: given, messages} = JSON.parse(options.body);
+        const text = messages ? messages.at(-1).content : given;
+        if (text === "wait") {  // a stream that goes on until it is stopped
+          return new Response(new ReadableStream({start(controller) {
+            controller.enqueue(new TextEncoder().encode(event(chat("so f"))));
+            options.signal.addEventListener("abort", () => controller.error(new DOMException("stopped", "AbortError")));
+          }}));
+        }
         if (text === "wrong") {
           return new Response(JSON.stringify({error: {message: "no such thing"}}), {status: 400});
         }
         if (known[path]) return new Response(known[path]);
-        return new Response(path === "/v1/translations" ? JSON.stringify(answer) : stream + "data: [DONE]\n\n");
+        const first = messages ? event({choices: [{index: 0, delta: {role: "assistant", content: ""}, finish_reason: null, logprobs: null}]}) : "";
+        const last = event({choices: [messages ? {index: 0, delta: {}, finish_reason: "stop", logprobs: null}
+          : {index: 0, text: "", finish_reason: "stop", logprobs: null}]});
+        return new Response(path === "/v1/translations" ? JSON.stringify(answer)
+          : first + parts.map(messages ? chat : completion).map(event).join("") + last + "data: [DONE]\n\n");
       };
       const choose = async (name) => reader.click(reader.button(name, reader.picker("model")));
       // What a reader does with the chooser of files.
@@ -102,15 +119,56 @@ TEST_F(ServePage, text_grows_as_it_comes) {
   const std::string answers = write();
   drive_both(answers + R"js(
     await reader.click(reader.button("small", reader.picker("model")));
+    await reader.click(reader.button("completion", reader.picker("as")));
     reader.find("textarea").value = "Once";
     await reader.click("#generate");
     await reader.wait(200);
     reader.equal(reader.find("#completion").textContent, "Oncethe end", "prompt and text");
     reader.equal(reader.find("#generate").textContent, "Generate", "done");
-    reader.equal(asked[0][1].stream, true, "it asks for a stream");
+    reader.equal([asked[0][0], asked[0][1].stream, asked[0][1].logprobs], ["/v1/completions", true, 5], "the request");
+    await reader.hover(".token");
+    reader.check(reader.find("#tooltip").textContent.includes("25.0 % \"a\""), "what else was likely");
+    await reader.leave(".token");
     reader.check(reader.tooWide() <= 0, "no wider than the window");
   )js",
-             4);
+             5);
+}
+
+TEST_F(ServePage, a_conversation_grows_and_what_is_refused_can_be_sent_again) {
+  const std::string answers = write();
+  drive_both(answers + R"js(
+    await reader.click(reader.button("small", reader.picker("model")));
+    const say = async (text) => {
+      reader.find("textarea").value = text;
+      reader.find("textarea").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+      await reader.wait(200);
+    };
+    const turns = () => [...document.querySelectorAll(".turn")].map((turn) =>
+      turn.dataset.role + ": " + turn.querySelector(".text").textContent);
+    reader.find("#system").value = "be good";
+    await say("Once");
+    reader.equal(turns(), ["user: Once", "assistant: the end"], "both turns");
+    await say("wrong");
+    reader.equal(turns().length, 2, "what was refused is no turn");
+    reader.equal(reader.find("textarea").value, "wrong", "it can be sent again");
+    reader.equal(reader.find('[role="status"].faint').textContent, "no such thing", "the server's words");
+    await say("more");
+    reader.equal(asked.at(-1)[0], "/v1/chat/completions", "the interface");
+    reader.equal(asked.at(-1)[1].messages, [{role: "system", content: "be good"}, {role: "user", content: "Once"},
+      {role: "assistant", content: "the end"}, {role: "user", content: "more"}], "all that was said is sent");
+    await reader.hover(".token");
+    reader.check(reader.find("#tooltip").textContent.includes("25.0 % \"a\""), "what else was likely");
+    await reader.leave(".token");
+    await say("wait");
+    reader.equal(reader.find("#send").textContent, "Stop", "it goes on");
+    await reader.click("#send");
+    await reader.wait(50);
+    reader.equal([reader.find("#send").textContent, turns().at(-1)], ["Send", "assistant: so f"], "stopped, and kept");
+    await reader.click("#anew");
+    reader.equal(turns().length, 0, "begun anew");
+    reader.check(reader.tooWide() <= 0, "no wider than the window");
+  )js",
+             11);
 }
 
 TEST_F(ServePage, attention_of_any_head_is_shown_inside_the_page) {
@@ -176,6 +234,11 @@ TEST_F(ServePage, its_layout_holds) {
     await type("a dog runs");
     await reader.layout("translated");
     await reader.click(reader.button("small", reader.picker("model")));
+    reader.find("textarea").value = "Once";
+    await reader.click("#send");
+    await reader.wait(200);
+    await reader.layout("conversation");
+    await reader.click(reader.button("completion", reader.picker("as")));
     await reader.layout("completion");
     await choose("reader");
     await type("the fox");
@@ -189,7 +252,7 @@ TEST_F(ServePage, its_layout_holds) {
     reader.find("#threshold").dispatchEvent(new Event("input", {bubbles: true}));
     await reader.layout("objects");
   )js",
-               5);
+               6);
 }
 
 }  // namespace

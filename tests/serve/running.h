@@ -20,6 +20,9 @@ inline const std::string& model_folder() {
   static const std::string path = [] {
     testing::write_small_model((folder / "en-de").string());
     testing::write_language_model((folder / "gpt").string());
+    testing::write_file((folder / "gpt/chat_template.jinja").string(),
+                        "{% for m in messages %}<s>{{ m.role[0] }}:{{ m.content | trim }}</s>"
+                        "{% endfor %}{% if add_generation_prompt %}<s>a:{% endif %}");
     testing::write_vision_model((folder / "vit").string());
     testing::write_vision_model((folder / "detr").string(), "detr");
     return folder.path().string();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle::testing {
 
@@ -16,6 +17,7 @@ class SchemaCheck {
   /// "" if the value is as the schema says; else where it is not, and why. Errors: data for a
   /// keyword that is not known.
   std::string fault(const Json& schema, const Json& value, const std::string& at = "$") const {
+    if (schema == Json(true)) return "";
     for (const auto& [keyword, rule] : schema.as_object()) {
       const std::string found = fault_of(keyword, rule, schema, value, at);
       if (!found.empty()) return found;
@@ -36,7 +38,7 @@ class SchemaCheck {
  private:
   std::string fault_of(const std::string& keyword, const Json& rule, const Json& schema,
                        const Json& value, const std::string& at) const {
-    if (keyword == "description" || keyword == "default") return "";
+    if (keyword == "description" || keyword == "default" || keyword == "$defs") return "";
     if (keyword == "$ref") return fault(target(rule.as_string()), value, at);
     if (keyword == "type") return is_of_types(rule, value) ? "" : at + " is " + value.describe();
     if (keyword == "const") return value == rule ? "" : at + " is not " + rule.dump();
@@ -54,6 +56,17 @@ class SchemaCheck {
     if (keyword == "minItems") {
       const bool holds = !value.is_array() || std::ssize(value.as_array()) >= rule.as_int();
       return holds ? "" : at + " has too few elements";
+    }
+    if (keyword == "maxItems") {
+      const bool holds = !value.is_array() || std::ssize(value.as_array()) <= rule.as_int();
+      return holds ? "" : at + " has too many elements";
+    }
+    if (keyword == "minLength" || keyword == "maxLength") {
+      const int64_t length = value.is_string() ? count_characters(value.as_string()) : -1;
+      const bool is_least = keyword == "minLength";
+      const bool holds =
+          length < 0 || (is_least ? length >= rule.as_int() : length <= rule.as_int());
+      return holds ? "" : at + " has " + std::to_string(length) + " characters";
     }
     if (keyword == "oneOf" || keyword == "anyOf") return of_several(keyword, rule, value, at);
     if (keyword == "items") return of_items(rule, value, at);

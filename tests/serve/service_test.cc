@@ -145,7 +145,7 @@ TEST(Service, completions_are_those_of_the_library_whole_and_streamed) {
   int usages = 0, reasons = 0;
   for (size_t at = 0; (at = bytes.find("data: {", at)) != std::string::npos; ++at) {
     const Json event = Json::parse(bytes.substr(at + 6, bytes.find("\n\n", at) - at - 6));
-    usages += event.contains("usage") ? 1 : 0;
+    usages += event.at("usage").is_null() ? 0 : 1;
     for (const Json& part : event.at("choices").as_array()) {
       streamed += part.get_string("text");
       reasons += part.at("finish_reason").is_null() ? 0 : 1;
@@ -194,6 +194,16 @@ TEST(Service, bodies_that_are_wrong_are_refused_with_reasons) {
       {"/v1/completions", R"({"prompt": []})", 400, "prompt"},
       {"/v1/completions", R"({"prompt": "a", "frequency_penalty": 1})", 400, "frequency_penalty"},
       {"/v1/completions", R"({"prompt": "a", "n": 2, "best_of": 3})", 400, "best_of"},
+      {"/v1/completions", R"({"prompt": "a", "logprobs": 21})", 400, "logprobs"},
+      {"/v1/completions", R"({"prompt": "a", "logprobs": 2, "echo": true})", 400, "echo"},
+      {"/v1/chat/completions", R"({"messages": []})", 400, "messages"},
+      {"/v1/chat/completions", R"({"messages": "a"})", 400, "messages"},
+      {"/v1/chat/completions", R"({"messages": [{"role": "user", "content": 5}]})", 400, "content"},
+      {"/v1/chat/completions",
+       R"({"messages": [{"role": "user", "content": "a"}], "top_logprobs": 2})", 400, "logprobs"},
+      {"/v1/chat/completions",
+       R"({"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function"}]})", 400,
+       "tools"},
       {"/v1/completions", R"({"prompt": "a", "stop": ")" + std::string(300, 'x') + R"("})", 400,
        "stop"},
       {"/v1/translations", R"({"text": ["a", 7]})", 400, "strings"},

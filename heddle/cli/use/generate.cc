@@ -10,9 +10,11 @@
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/use/next_tokens.h"
+#include "heddle/cli/use/prompts.h"
 #include "heddle/cli/use/remote.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/text_model.h"
+#include "heddle/infer/search/json_constraint.h"
 #include "heddle/infer/words.h"
 #include "heddle/inspect/decoding_steps.h"
 #include "heddle/text/strings/strings.h"
@@ -20,127 +22,18 @@
 namespace heddle::cli {
 namespace {
 
-struct Flags {
-  std::string model, page;
-  std::vector<std::string> prompts;
-  std::vector<int64_t> ids;
-  LineFlags lines{.path = ""};  // where neither prompts nor ids are given
+struct Flags : PromptFlags {
+  std::string model, page, json_schema;
   ComputeFlags compute;
   std::vector<std::string> stops;
   SearchConfig search;  // laid over the model's
   int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens,
           context = 0;
-  bool sample = false, json = false, echo = false, truncate = false, no_slide = false;
+  bool sample = false, json = false, echo = false, no_slide = false;
   ServerFlags server;
   Subcommand command;  // that has the flags
 
   bool samples_tokens() const { return sample || samples > 1 || search.draws(); }
-};
-
-// --- prompts: of the command line, or of lines ---------------------------------------------------
-
-constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 20};
-
-struct Prompt {
-  std::string text;
-  std::vector<int32_t> ids;
-  std::string error = {};  // why there are none
-};
-
-// Some prompts at a time.
-class Prompts {
- public:
-  // Errors: those of LineReader.
-  Prompts(const Flags& flags, const LoadedModel& model, const PromptOptions& options)
-      : flags_(flags), model_(model), options_(options) {
-    if (model.tokenizer) dropped_.emplace("generate", *model.tokenizer);
-    if (!flags.prompts.empty() || !flags.ids.empty()) return;
-    if (from_.path.empty()) from_.path = "-";
-    lines_.emplace("generate", from_.path, kBlock);
-  }
-
-  // The next ones, none at the end. Errors: those of prompt_ids(), and of a prompt whose characters
-  // are all unknown, once the prompts before were given; of a line only if bad ones are not
-  // skipped.
-  std::vector<Prompt> next() {
-    if (lines_) return next_lines();
-    if (count_ > 0) return {};
-    std::vector<Prompt> some;
-    for (const std::string& text : flags_.prompts) {
-      warn_of_file_name("generate", text);
-      some.push_back(prompt(std::string(without_byte_order_mark(text)), "prompt"));
-    }
-    if (!flags_.ids.empty()) some.push_back(prompt_of_ids());
-    return some;
-  }
-
-  // Says at the end how many were cut or left out, and how many of their characters. Errors: see
-  // BadLines::report().
-  void report() const {
-    if (dropped_) dropped_->report();
-    if (lines_) bad_.report(lines_->lines());
-    if (cut_ == 0) return;
-    fmt::print(stderr, "generate: {} prompt{} cut to the last tokens that leave room\n", cut_,
-               cut_ == 1 ? " was" : "s were");
-  }
-
- private:
-  // A bad line throws once the prompts before it were given.
-  std::vector<Prompt> next_lines() {
-    if (failure_) std::rethrow_exception(failure_);
-    std::vector<Prompt> some;
-    for (const std::string& line : lines_->next()) {
-      try {
-        some.push_back(prompt_or_reason(line));
-      } catch (const Error&) {
-        if (some.empty()) throw;
-        failure_ = std::current_exception();
-        break;
-      }
-    }
-    return some;
-  }
-
-  Prompt prompt_or_reason(const std::string& line) {
-    try {
-      return prompt(line, "line");
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::data) throw;
-      return {.text = {}, .ids = {}, .error = bad_.add(line, count_, error)};
-    }
-  }
-
-  Prompt prompt(const std::string& text, const char* what) {
-    const std::string where = fmt::format("{} {}", what, ++count_);
-    if (dropped_) {
-      check_text(text, where);
-      dropped_->look_at(text, where);
-    }
-    return {text, prompt_ids(model_, text, where, options_, cut_)};
-  }
-
-  Prompt prompt_of_ids() {
-    std::vector<int32_t> ids;
-    const int64_t vocab = model_.tokens().vocab_size();
-    for (const int64_t id : flags_.ids) {
-      check(id >= 0 && id < vocab, ErrorKind::usage,
-            "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id, vocab);
-      ids.push_back(static_cast<int32_t>(id));
-    }
-    Prompt p{{}, prompt_ids(model_, ids, fmt::format("prompt {}", ++count_), options_, cut_)};
-    if (model_.tokenizer) p.text = model_.tokenizer->decode(p.ids);
-    return p;
-  }
-
-  const Flags& flags_;
-  const LoadedModel& model_;
-  PromptOptions options_;
-  LineFlags from_ = flags_.lines;
-  BadLines bad_{"generate", from_};
-  std::optional<DroppedWarning> dropped_;  // absent without a tokenizer
-  std::optional<LineBlocks> lines_;
-  std::exception_ptr failure_;
-  int64_t count_ = 0, cut_ = 0;
 };
 
 // --- what follows them ---------------------------------------------------------------------------
@@ -390,6 +283,15 @@ void run_remotely(const Flags& flags) {
                      .lines = flags.lines});
 }
 
+// What is written is JSON of this schema.
+void take_json_schema(const Flags& flags, const LoadedModel& model, GenerateOptions& options) {
+  check(model.tokenizer.has_value(), ErrorKind::usage,
+        "--json-schema: {} has no tokenizer, so no text is written", flags.model);
+  check(flags.stops.empty(), ErrorKind::usage, "--stop would cut the JSON of --json-schema");
+  options.constraint = make_json_constraint(Json::load(flags.json_schema), *model.tokenizer,
+                                            model.tokens().vocab_size(), options.search.ends());
+}
+
 void run(const Flags& flags) {
   if (asks_server(flags.command, flags.server,
                   {"--prompt", "--prompts", "--skip-bad", "--max-new-tokens", "--stop", "--echo",
@@ -415,7 +317,8 @@ void run(const Flags& flags) {
   }
   SearchConfig search = *model.generation;
   lay_over(search, flags.search);
-  const GenerateOptions options = options_of(flags, search, precision);
+  GenerateOptions options = options_of(flags, search, precision);
+  if (!flags.json_schema.empty()) take_json_schema(flags, model, options);
   const int64_t room = search.max_new_tokens.value_or(wanted_tokens({}));
   const int64_t context = context_of(model.tokens(), options);
   Prompts prompts(flags, model,
@@ -441,17 +344,6 @@ void run(const Flags& flags) {
   prompts.report();
 }
 
-void add_prompt_flags(Subcommand& c, Flags& f) {
-  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)").required();
-  c.add_option("-p,--prompt", f.prompts,
-               "what the text goes on from; repeatable; without it lines of standard input");
-  c.add_option("--prompts", f.lines.path, "a file with a prompt a line").type_name("FILE");
-  add_skip_flag(c, f.lines);
-  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30").delimiter(',');
-  c.add_flag("--truncate", f.truncate,
-             "keep the last tokens of a prompt that is longer than the model takes");
-}
-
 void add_output_flags(Subcommand& c, Flags& f) {
   add_search_flags(c, f.search, {"max_new_tokens"});
   c.add_option("--context", f.context,
@@ -460,6 +352,10 @@ void add_output_flags(Subcommand& c, Flags& f) {
   c.add_flag("--no-slide", f.no_slide,
              "end a text where the context is full (finish_reason \"context\")");
   add_search_flags(c, f.search, {"min_new_tokens"});
+  c.add_option("--json-schema", f.json_schema,
+               "what is written is a JSON text that this schema allows, whatever the model: a part "
+               "of JSON Schema, {\"type\": \"object\"} for any object")
+      .type_name("FILE");
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
   add_search_flags(c, f.search, {"num_beams"});
   c.add_setting("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam");
@@ -481,6 +377,8 @@ void add_generate(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "generate", "Continue prompts with a language model, written as they grow", run);
   flags.command = command;
+  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
+      .required();
   add_prompt_flags(command, flags);
   add_server_flags(command, flags.server);
   add_output_flags(command, flags);

@@ -44,6 +44,13 @@ Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64
             .slides = o.slides,
             .on_step = o.on_step};
   r.search.first_line += i;
+  if (o.constraint) {
+    r.constraint = o.constraint;
+    SearchConfig& s = r.search;
+    s.suppressed.clear(), s.banned.clear(), s.banned_beginnings.clear();
+    s.no_repeat_ngram.reset(), s.min_new_tokens.reset(), s.min_length.reset();
+    s.forced_eos.reset(), s.drafted.reset();
+  }
   if (o.on_token) {
     r.goes_on = [&o, i](const Hypothesis& h) { return o.on_token({i, h.sample, h.ids}); };
   }

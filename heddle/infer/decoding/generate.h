@@ -38,6 +38,9 @@ struct GenerateOptions {
   bool slides = true;
   int64_t batch_tokens = 8192;  ///< tokens of prompts and continuations that are worked on at once
   bool scores = false;          ///< whether log p is wanted: greedy search is faster without
+  /// The form that each continuation has, see Request::constraint. It takes the place of the rules
+  /// of `search` that forbid or force tokens.
+  std::shared_ptr<TokenConstraint> constraint = {};
   /// Asked after each token whether that sequence goes on. A beam search asks about tokens that may
   /// come to nothing; else each sequence is asked once a token, in order.
   std::function<bool(const NewToken&)> on_token = {};

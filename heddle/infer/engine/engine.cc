@@ -34,7 +34,7 @@ struct Engine::Running {
       : id(number),
         request(std::move(asked)),
         suppressed(request.search.suppressed_ids()),
-        search(request.search, request.penalty, request.longest_output, request.goes_on) {
+        search(request.search, request.penalty, request.longest_output, rule_of(request)) {
     wanted = {.search = &request.search,
               .count = search.continuations(),
               .suppressed = suppressed,
@@ -48,6 +48,14 @@ struct Engine::Running {
     if (const auto last = token_id(request.search.forced_eos)) needed.push_back(*last);
     candidates.emplace(request.candidates, needed, suppressed, vocab);
     wanted.candidates = &*candidates;
+  }
+
+  // When a hypothesis ends.
+  static GoesOn rule_of(const Request& r) {
+    if (!r.constraint) return r.goes_on;
+    return [asked = r.goes_on, constraint = r.constraint](const Hypothesis& h) {
+      return (!asked || asked(h)) && !constraint->is_over(h.ids);
+    };
   }
 
   // Of what was given and each hypothesis that goes on.
@@ -143,6 +151,7 @@ struct Engine::Pass {
   int64_t answered = 0;
   Ids rows;  // of each token that is chosen: its answer
   std::vector<TokensSoFar> so_far;
+  std::deque<TokenSet> allowed;  // of those of requests that constrain them
   bool has_prompt = false;
 };
 
@@ -190,6 +199,15 @@ void Engine::check(const Request& r) const {
   const int64_t most = facts_ ? facts_->longest_source : 0;
   heddle::check(r.source_rows() <= most, ErrorKind::data,
                 "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
+  heddle::check(
+      !r.constraint || r.longest_output >= r.constraint->least_tokens(), ErrorKind::usage,
+      "`max_new_tokens` is {}, or what the context leaves; the least JSON text of the schema may "
+      "need {}",
+      r.longest_output, r.constraint ? r.constraint->least_tokens() : 0);
+  heddle::check(
+      !r.constraint || r.search.drafted.value_or(0) == 0, ErrorKind::usage,
+      "`prompt_lookup_num_tokens` is {}, but tokens of a form are not guessed; set it to 0",
+      r.search.drafted.value_or(0));
   heddle::check(r.longest_output >= 1, ErrorKind::usage,
                 "`max_new_tokens` is {}; it must be at least 1", r.longest_output);
   heddle::check(
@@ -309,6 +327,10 @@ void Engine::ask(Running& r, Pass& p) {
                           .tokens = tokens.first(n),
                           .forced = r.forced(n),
                           .draw = r.draw(h, n)});
+      if (!r.request.constraint) continue;
+      const int64_t left = r.request.longest_output - static_cast<int64_t>(n);
+      p.allowed.push_back(r.request.constraint->allowed(tokens.first(n), left));
+      p.so_far.back().allowed = &p.allowed.back();
     }
   }
 }

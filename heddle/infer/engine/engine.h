@@ -41,6 +41,9 @@ struct Request {
   int64_t longest_output = 1;  ///< tokens and end
   LengthPenalty penalty = LengthPenalty::power;
   GoesOn goes_on = {};
+  /// The form that the output has: only what it allows comes, and it ends once that is over. Others
+  /// may share it; none of its tokens is guessed.
+  std::shared_ptr<TokenConstraint> constraint = {};
   bool forced_eos_is_free = true;  ///< the log p of search.forced_eos is 0
   bool penalises_log_p = false;    ///< see NextTokensOptions
   bool scores = true;              ///< whether log p is wanted: greedy search is faster without

@@ -88,8 +88,9 @@ std::vector<int32_t> apply_rules(const TokensSoFar& row, const Rows& logits, int
 // The token where the rules leave none.
 NextToken without_rules(const TokensSoFar& row, const Tensor& logits, int64_t r) {
   const NextTokensOptions& o = *row.options;
-  const BestTokensRow anything = {.suppressed = o.suppressed,
-                                  .forced = o.ends.empty() ? -1 : o.ends[0]};
+  const bool may_end = !o.ends.empty() && row.allowed == nullptr;
+  const BestTokensRow anything = {
+      .suppressed = o.suppressed, .forced = may_end ? o.ends[0] : -1, .allowed = row.allowed};
   const NextToken token = best_tokens(logits.slice(0, r, 1), anything)[0];
   check(token.id >= 0, ErrorKind::usage, "all tokens of the vocabulary are suppressed");
   return token;
@@ -126,8 +127,14 @@ Tokens choose(const Tensor& logits, std::span<const TokensSoFar> rows) {
     const NextTokensOptions& o = *row.options;
     const bool is_drawn = is_sampled(row);
     banned[r] = apply_rules(row, logits.rows(), static_cast<int64_t>(r));
-    searched.push_back({is_drawn ? 0 : o.count, o.suppressed, banned[r], row.forced, o.scores});
-    draws.push_back({is_drawn ? o.search : nullptr, row.draw, o.suppressed, banned[r], row.forced});
+    searched.push_back({.count = is_drawn ? 0 : o.count,
+                        .suppressed = o.suppressed,
+                        .banned = banned[r],
+                        .forced = row.forced,
+                        .scores = o.scores,
+                        .allowed = row.allowed});
+    draws.push_back({is_drawn ? o.search : nullptr, row.draw, o.suppressed, banned[r], row.forced,
+                     row.allowed});
   }
   const bool all_sampled = std::all_of(rows.begin(), rows.end(), is_sampled);
   Tokens next = merge(rows, sample_tokens(logits, draws),
@@ -165,6 +172,7 @@ void collect(std::span<const float> x, const SampleRow& o, double temperature,
   for (size_t i = 0; i < x.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     if (x[i] == -INFINITY || contains(o.suppressed, id) || contains(o.banned, id)) continue;
+    if (o.allowed != nullptr && !o.allowed->contains(id)) continue;
     tokens.push_back({id, x[i], 0});
     largest = std::max(largest, x[i]);
   }
@@ -262,7 +270,11 @@ Tokens tokens_of_all(const nn::OutputProjection& output, const Tensor& h, const 
   for (size_t r = 0; r < rows.size(); ++r) {
     const bool is_whole = needs_logits(rows[r]);
     const NextTokensOptions& o = *rows[r].options;
-    wanted.push_back({is_whole ? 0 : o.count, o.suppressed, {}, rows[r].forced, o.scores});
+    wanted.push_back({.count = is_whole ? 0 : o.count,
+                      .suppressed = o.suppressed,
+                      .forced = rows[r].forced,
+                      .scores = o.scores,
+                      .allowed = rows[r].allowed});
     if (!is_whole) continue;
     numbers.push_back(static_cast<int64_t>(r));
     chosen.push_back(rows[r]);

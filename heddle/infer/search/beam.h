@@ -37,6 +37,7 @@ struct TokensSoFar {
   std::span<const int32_t> tokens = {};  ///< tokens that were chosen
   int32_t forced = -1;                   ///< the only token that may come; -1: any
   double draw = 0;                       ///< of sampling, see sample_draw()
+  const TokenSet* allowed = nullptr;     ///< the only tokens that may come; null: any
 };
 
 /// The tokens of each row, likeliest first. Where rules leave no token there is the end, or, of a
@@ -61,6 +62,7 @@ struct SampleRow {
   std::span<const int32_t> suppressed = {};
   std::span<const int32_t> banned = {};
   int32_t forced = -1;
+  const TokenSet* allowed = nullptr;  ///< the only ids that may come; null: any
 };
 
 /// For each row that is not passed over one token: the first, by id, at which the running sum of

@@ -132,6 +132,7 @@ class TopTokens {
         if (!(x[i] > threshold())) continue;
         const auto id = static_cast<int32_t>(first + static_cast<int64_t>(i));
         if (contains(o.suppressed, id) || contains(o.banned, id)) continue;
+        if (o.allowed != nullptr && !o.allowed->contains(id)) continue;
         if (best.size() == count) best.pop_back();
         const auto behind =
             std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });

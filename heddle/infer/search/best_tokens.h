@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "heddle/infer/search/token_constraint.h"
 #include "heddle/nn/embedding.h"
 
 namespace heddle {
@@ -29,6 +30,7 @@ struct BestTokensRow {
   int32_t forced = -1;  ///< the only token, whatever is suppressed or banned; -1: any
   bool scores = true;   ///< whether log p is wanted; without, it is 0
   int64_t width = -1;   ///< so many columns are the row, those behind it are nothing; -1: all
+  const TokenSet* allowed = nullptr;  ///< the only ids that may come; null: any
 };
 
 /// What turns the logits of a row into log p.

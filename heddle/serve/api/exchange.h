@@ -88,6 +88,7 @@ void deepl_translate(const SharedExchange& e);
 void deepl_languages(const SharedExchange& e);
 void deepl_usage(const SharedExchange& e);
 void completions(const SharedExchange& e);
+void chat_completions(const SharedExchange& e);
 void embeddings(const SharedExchange& e);
 void classify(const SharedExchange& e);
 void attention(const SharedExchange& e);

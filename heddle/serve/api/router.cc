@@ -19,6 +19,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/models", Dialect::openai, models},
     {"POST", "/v1/translations", Dialect::openai, translations},
     {"POST", "/v1/completions", Dialect::openai, completions},
+    {"POST", "/v1/chat/completions", Dialect::openai, chat_completions},
     {"POST", "/v1/embeddings", Dialect::openai, embeddings},
     {"POST", "/v1/classify", Dialect::openai, classify},
     {"POST", "/v1/attention", Dialect::openai, attention},
@@ -163,6 +164,7 @@ Json list_of_models(const Service& service) {
                              {"owned_by", "heddle"},
                              {"type", model->loaded().type},
                              {"use", model_use_name(model->use)}});
+    if (model->use == ModelUse::generate) one["chat"] = model->chat.has_value();
     if (!model->source_language.empty()) {
       one["source_language"] = model->source_language;
       one["target_language"] = model->target_language;
@@ -183,12 +185,12 @@ void models(const SharedExchange& e) {
 }
 
 void front_page(const SharedExchange& e) {
-  const inspect::Page page{
-      .title = "heddle",
-      .data = Json::object(
-          {{"models", list_of_models(e->service)}, {"needs_key", e->service.keys().are_needed()}}),
-      .scripts = {"texts.js", "boxes.js", "serve_images.js", "serve_attention.js", "serve.js"},
-      .asks_server = true};
+  const inspect::Page page{.title = "heddle",
+                           .data = Json::object({{"models", list_of_models(e->service)},
+                                                 {"needs_key", e->service.keys().are_needed()}}),
+                           .scripts = {"texts.js", "boxes.js", "serve_images.js",
+                                       "serve_attention.js", "serve_text.js", "serve.js"},
+                           .asks_server = true};
   e->send_text(inspect::page_html(page), "text/html; charset=utf-8");
 }
 

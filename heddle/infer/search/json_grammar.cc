@@ -1,0 +1,367 @@
+// Schemas become rules, keyword by keyword.
+#include "heddle/infer/search/json_grammar.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
+
+namespace heddle {
+namespace {
+
+using Kind = JsonRule::Kind;
+
+constexpr int kDeepest = 32;            // levels of objects and arrays
+constexpr int32_t kNever = -1;          // no text
+constexpr size_t kMostRules = 200'000;  // of a grammar
+
+const std::set<std::string, std::less<>> kAnnotations = {
+    "title",      "description", "default",   "examples", "$schema",     "$id",   "$comment",
+    "deprecated", "readOnly",    "writeOnly", "$defs",    "definitions", "strict"};
+
+class GrammarBuilder {
+ public:
+  explicit GrammarBuilder(const Json& schema) : root_(schema) {}
+
+  JsonGrammar build() {
+    const Json any_object = Json::object({{"type", "object"}});
+    const int32_t value = of_schema(root_.is_null() ? any_object : root_, "the schema", kDeepest);
+    check(value != kNever, ErrorKind::usage, "no JSON text of at most {} levels fits the schema",
+          kDeepest);
+    grammar_.start = sequence({optional(literal(" ")), value});
+    return std::move(grammar_);
+  }
+
+ private:
+  // --- rules -------------------------------------------------------------------------------------
+
+  int32_t add(JsonRule rule) {
+    check(grammar_.rules.size() < kMostRules, ErrorKind::usage, "the schema is too large");
+    grammar_.rules.push_back(std::move(rule));
+    return static_cast<int32_t>(grammar_.rules.size() - 1);
+  }
+  int64_t bytes_of(int32_t rule) const { return grammar_.rules[static_cast<size_t>(rule)].bytes; }
+
+  int32_t literal(std::string text) {
+    const auto size = std::ssize(text);
+    return add({.kind = Kind::literal, .text = std::move(text), .bytes = size});
+  }
+  int32_t bytes(std::initializer_list<std::pair<int, int>> ranges) {
+    JsonRule rule{.kind = Kind::bytes, .bytes = 1};
+    for (const auto& [first, last] : ranges) {
+      for (int b = first; b <= last; ++b)
+        rule.set[static_cast<size_t>(b) / 64] |= uint64_t{1} << (b % 64);
+    }
+    return add(std::move(rule));
+  }
+  int32_t sequence(std::vector<int32_t> parts) {
+    JsonRule rule{.kind = Kind::sequence};
+    for (const int32_t part : parts) {
+      if (part == kNever) return kNever;
+      rule.bytes = std::min(rule.bytes + bytes_of(part), kUnbounded);
+    }
+    rule.parts = std::move(parts);
+    return add(std::move(rule));
+  }
+  int32_t choice(std::vector<int32_t> parts) {
+    std::erase(parts, kNever);
+    if (parts.empty()) return kNever;
+    if (parts.size() == 1) return parts[0];
+    JsonRule rule{.kind = Kind::choice, .bytes = std::numeric_limits<int64_t>::max()};
+    for (const int32_t part : parts) rule.bytes = std::min(rule.bytes, bytes_of(part));
+    rule.parts = std::move(parts);
+    return add(std::move(rule));
+  }
+  int32_t repeat(int32_t part, int64_t least, int64_t most) {
+    if (part == kNever) return least == 0 ? sequence({}) : kNever;
+    const int64_t each = std::max<int64_t>(1, bytes_of(part));
+    return add({.kind = Kind::repeat,
+                .parts = {part},
+                .least = least,
+                .most = most,
+                .bytes = least > kUnbounded / each ? kUnbounded : least * bytes_of(part)});
+  }
+  int32_t optional(int32_t part) { return choice({sequence({}), part}); }
+  int32_t mark(Kind kind) { return add({.kind = kind, .bytes = kind == Kind::free_key ? 1 : 0}); }
+
+  // The same rule wherever it is asked for.
+  template <class Make>
+  int32_t once(const std::string& name, const Make& make) {
+    const auto known = named_.find(name);
+    if (known != named_.end()) return known->second;
+    const int32_t made = make();
+    named_[name] = made;
+    return made;
+  }
+
+  int32_t comma() {
+    return once(",", [&] { return sequence({literal(","), optional(literal(" "))}); });
+  }
+  int32_t colon() {
+    return once(":", [&] { return sequence({literal(":"), optional(literal(" "))}); });
+  }
+
+  // --- scalars -----------------------------------------------------------------------------------
+
+  // A character of a string: UTF-8 as table 3-7 of the Unicode Standard has it, or an escape that
+  // is no half of a pair.
+  int32_t character() {
+    return once("character", [&] {
+      grammar_.character_begin = static_cast<int32_t>(grammar_.rules.size());
+      const int32_t tail = bytes({{0x80, 0xBF}});
+      const int32_t hex = bytes({{'0', '9'}, {'a', 'f'}, {'A', 'F'}});
+      const int32_t unit =
+          choice({sequence({bytes({{'0', '9'}, {'a', 'c'}, {'e', 'f'}, {'A', 'C'}, {'E', 'F'}}),
+                            hex, hex, hex}),
+                  sequence({bytes({{'d', 'd'}, {'D', 'D'}}), bytes({{'0', '7'}}), hex, hex})});
+      const int32_t made =
+          choice({bytes({{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}}),
+                  sequence({bytes({{0xC2, 0xDF}}), tail}),
+                  sequence({bytes({{0xE0, 0xE0}}), bytes({{0xA0, 0xBF}}), tail}),
+                  sequence({bytes({{0xE1, 0xEC}, {0xEE, 0xEF}}), tail, tail}),
+                  sequence({bytes({{0xED, 0xED}}), bytes({{0x80, 0x9F}}), tail}),
+                  sequence({bytes({{0xF0, 0xF0}}), bytes({{0x90, 0xBF}}), tail, tail}),
+                  sequence({bytes({{0xF1, 0xF3}}), tail, tail, tail}),
+                  sequence({bytes({{0xF4, 0xF4}}), bytes({{0x80, 0x8F}}), tail, tail}),
+                  sequence({literal("\\"), choice({bytes({{'"', '"'},
+                                                          {'\\', '\\'},
+                                                          {'/', '/'},
+                                                          {'b', 'b'},
+                                                          {'f', 'f'},
+                                                          {'n', 'n'},
+                                                          {'r', 'r'},
+                                                          {'t', 't'}}),
+                                                   sequence({literal("u"), unit})})})});
+      grammar_.character_end = static_cast<int32_t>(grammar_.rules.size());
+      return made;
+    });
+  }
+  int32_t string(int64_t least, int64_t most) {
+    return sequence({literal("\""), repeat(character(), least, most), literal("\"")});
+  }
+  int32_t integer() {
+    return once("integer", [&] {
+      const int32_t digits = repeat(bytes({{'0', '9'}}), 0, 14);
+      return choice(
+          {literal("0"), sequence({optional(literal("-")), bytes({{'1', '9'}}), digits})});
+    });
+  }
+  int32_t number() {
+    return once("number", [&] {
+      const int32_t digit = bytes({{'0', '9'}});
+      const int32_t whole =
+          choice({literal("0"), sequence({bytes({{'1', '9'}}), repeat(digit, 0, 14)})});
+      const int32_t fraction = sequence({literal("."), repeat(digit, 1, 15)});
+      const int32_t exponent =
+          sequence({bytes({{'e', 'e'}, {'E', 'E'}}), optional(bytes({{'+', '+'}, {'-', '-'}})),
+                    repeat(digit, 1, 2)});
+      return sequence({optional(literal("-")), whole, optional(fraction), optional(exponent)});
+    });
+  }
+
+  // --- values of any kind ------------------------------------------------------------------------
+
+  int32_t any_value(int depth) {
+    return once(fmt::format("any {}", depth), [&] {
+      return choice({string(0, kUnbounded), number(), literal("true"), literal("false"),
+                     literal("null"), depth == 0 ? kNever : free_object(any_value(depth - 1)),
+                     depth == 0 ? kNever : array(any_value(depth - 1), 0, kUnbounded)});
+    });
+  }
+  // Members of any name.
+  int32_t free_object(int32_t value) {
+    const int32_t member = sequence({literal("\""), mark(Kind::free_key), colon(), value});
+    const int32_t members = sequence({member, repeat(sequence({comma(), member}), 0, kUnbounded)});
+    return sequence({literal("{"), mark(Kind::open_keys), optional(members), mark(Kind::close_keys),
+                     literal("}")});
+  }
+  int32_t array(int32_t item, int64_t least, int64_t most) {
+    const int32_t nothing = least == 0 ? literal("[]") : kNever;
+    if (most == 0) return nothing;
+    const int32_t more =
+        repeat(sequence({comma(), item}), std::max<int64_t>(0, least - 1), most - 1);
+    return choice({nothing, sequence({literal("["), item, more, literal("]")})});
+  }
+
+  // --- schemas -----------------------------------------------------------------------------------
+
+  int32_t of_schema(const Json& schema, const std::string& where, int depth) {
+    if (schema.is_bool()) return schema.as_bool() ? any_value(depth) : kNever;
+    check(schema.is_object(), ErrorKind::usage, "{} is {}; a schema is an object", where,
+          schema.describe());
+    if (const Json* reference = schema.find("$ref")) return of_reference(*reference, where, depth);
+    if (const Json* value = schema.find("const")) return literal_of(*value, schema, where);
+    if (const Json* values = schema.find("enum")) {
+      check_keywords(schema, {"enum", "type"}, where);
+      std::vector<int32_t> parts;
+      for (const Json& value : values->as_array(where + ": `enum`")) {
+        parts.push_back(literal_of(value, schema, where));
+      }
+      return choice(std::move(parts));
+    }
+    for (const char* several : {"anyOf", "allOf"}) {
+      const Json* list = schema.find(several);
+      if (list == nullptr) continue;
+      check_keywords(schema, {several}, where);
+      check(std::string_view(several) == "anyOf" || list->size() == 1, ErrorKind::usage,
+            "{}: `allOf` of several schemas is not there", where);
+      std::vector<int32_t> parts;
+      for (const Json& one : list->as_array(where + ": anyOf")) {
+        parts.push_back(
+            of_schema(one, fmt::format("{}.{}[{}]", where, several, parts.size()), depth));
+      }
+      return choice(std::move(parts));
+    }
+    const Json* type = schema.find("type");
+    if (type == nullptr) {
+      const bool has_members = schema.contains("properties");
+      if (!has_members) check_keywords(schema, {}, where);
+      return has_members ? of_type("object", schema, where, depth) : any_value(depth);
+    }
+    if (type->is_string()) return of_type(type->as_string(), schema, where, depth);
+    std::vector<int32_t> parts;
+    for (const std::string& one : type->as_strings(where + ": `type`")) {
+      parts.push_back(of_type(one, schema, where, depth));
+    }
+    return choice(std::move(parts));
+  }
+
+  int32_t of_reference(const Json& reference, const std::string& where, int depth) {
+    const std::string& path = reference.as_string(where + ": `$ref`");
+    if (path == "#") {
+      return depth == 0 ? kNever : once(fmt::format("# {}", depth), [&] {
+        return of_schema(root_, "the schema", depth - 1);
+      });
+    }
+    for (const std::string kind : {"$defs", "definitions"}) {
+      const std::string front = "#/" + kind + "/";
+      if (!path.starts_with(front)) continue;
+      const Json* all = root_.find(kind);
+      const Json* found = all == nullptr ? nullptr : all->find(path.substr(front.size()));
+      check(found != nullptr, ErrorKind::usage, "{}: there is no {}", where, path);
+      // Schemas that only name each other never end.
+      check(++references_ <= 64, ErrorKind::usage, "{}: {} leads to itself", where, path);
+      const int32_t made =
+          once(fmt::format("{} {}", path, depth), [&] { return of_schema(*found, path, depth); });
+      --references_;
+      return made;
+    }
+    fail(ErrorKind::usage, "{}: `$ref` {} is not there; #, #/$defs and #/definitions are", where,
+         path);
+  }
+
+  int32_t literal_of(const Json& value, const Json& schema, const std::string& where) {
+    check_keywords(schema, {"enum", "const", "type"}, where);
+    const Json* type = schema.find("type");
+    if (type != nullptr && type->is_string() && !is_of(value, type->as_string())) return kNever;
+    return literal(value.dump());
+  }
+  static bool is_of(const Json& value, const std::string& type) {
+    if (type == "string") return value.is_string();
+    if (type == "integer") return value.is_int();
+    if (type == "number") return value.is_number();
+    if (type == "boolean") return value.is_bool();
+    if (type == "null") return value.is_null();
+    return type == "array" ? value.is_array() : value.is_object();
+  }
+
+  static void check_keywords(const Json& schema, std::initializer_list<std::string_view> known,
+                             const std::string& where) {
+    for (const auto& [keyword, value] : schema.as_object()) {
+      const bool is_known = std::ranges::find(known, keyword) != known.end();
+      check(is_known || kAnnotations.contains(keyword), ErrorKind::usage,
+            "{}: `{}` is not there in JSON schemas here", where, keyword);
+    }
+  }
+  static int64_t count_of(const Json& schema, const char* keyword, int64_t otherwise,
+                          const std::string& where) {
+    const Json* value = schema.find(keyword);
+    if (value == nullptr) return otherwise;
+    const int64_t count = value->as_int(where + ": `" + keyword + "`");
+    check(count >= 0, ErrorKind::usage, "{}: `{}` is {}", where, keyword, count);
+    return std::min(count, kUnbounded);
+  }
+
+  int32_t of_type(const std::string& type, const Json& schema, const std::string& where,
+                  int depth) {
+    // What belongs to one of several types is passed over by the others.
+    static constexpr std::string_view kAll[] = {
+        "type",     "properties", "required", "additionalProperties", "items", "minItems",
+        "maxItems", "minLength",  "maxLength"};
+    for (const auto& [keyword, value] : schema.as_object()) {
+      check(std::ranges::find(kAll, keyword) != std::end(kAll) || kAnnotations.contains(keyword),
+            ErrorKind::usage, "{}: `{}` is not there in JSON schemas here", where, keyword);
+    }
+    if (type == "string") {
+      return string(count_of(schema, "minLength", 0, where),
+                    count_of(schema, "maxLength", kUnbounded, where));
+    }
+    if (type == "integer") return integer();
+    if (type == "number") return number();
+    if (type == "boolean") return choice({literal("true"), literal("false")});
+    if (type == "null") return literal("null");
+    if (type == "array") {
+      const Json* items = schema.find("items");
+      const int32_t item = depth == 0         ? kNever
+                           : items == nullptr ? any_value(depth - 1)
+                                              : of_schema(*items, where + ".items", depth - 1);
+      const int64_t least = count_of(schema, "minItems", 0, where),
+                    most = count_of(schema, "maxItems", kUnbounded, where);
+      if (least > most) return kNever;
+      return item == kNever ? array(kNever, least, 0) : array(item, least, most);
+    }
+    check(type == "object", ErrorKind::usage, "{}: there is no type '{}'", where, type);
+    return depth == 0 ? kNever : of_object(schema, where, depth);
+  }
+
+  int32_t of_object(const Json& schema, const std::string& where, int depth) {
+    std::set<std::string, std::less<>> required;
+    if (const Json* names = schema.find("required")) {
+      for (const std::string& name : names->as_strings(where + ": `required`"))
+        required.insert(name);
+    }
+    const Json* properties = schema.find("properties");
+    const Json* others = schema.find("additionalProperties");
+    if (properties == nullptr || properties->size() == 0) {
+      check(required.empty(), ErrorKind::usage, "{}: `required` names what `properties` has not",
+            where);
+      const bool is_closed = others != nullptr && *others == Json(false);
+      if (is_closed || (properties != nullptr && others == nullptr)) return literal("{}");
+      return free_object(others == nullptr
+                             ? any_value(depth - 1)
+                             : of_schema(*others, where + ".additionalProperties", depth - 1));
+    }
+    for (const std::string& name : required) {
+      check(properties->contains(name), ErrorKind::usage,
+            "{}: `required` names '{}', which `properties` has not", where, name);
+    }
+    // From the last to the first: what may follow, behind a member and behind none.
+    int32_t behind = literal("}"), first = behind;
+    const auto& members = properties->as_object(where + ": `properties`");
+    for (size_t i = members.size(); i-- > 0;) {
+      const auto& [name, one] = members[i];
+      const int32_t value = of_schema(one, where + ".properties." + name, depth - 1);
+      const int32_t member = sequence({literal(Json(name).dump()), colon(), value});
+      const bool is_needed = required.contains(name);
+      const int32_t with_comma = sequence({comma(), member, behind}),
+                    without = sequence({member, behind});
+      first = is_needed ? without : choice({without, first});
+      behind = is_needed ? with_comma : choice({with_comma, behind});
+    }
+    return sequence({literal("{"), first});
+  }
+
+  const Json& root_;
+  JsonGrammar grammar_;
+  std::map<std::string, int32_t> named_;
+  int references_ = 0;
+};
+
+}  // namespace
+
+JsonGrammar json_grammar(const Json& schema) { return GrammarBuilder(schema).build(); }
+
+}  // namespace heddle

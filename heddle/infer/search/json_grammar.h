@@ -1,0 +1,52 @@
+// The JSON texts that a schema allows, as a grammar over bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+
+namespace heddle {
+
+/// A part of a grammar.
+struct JsonRule {
+  enum class Kind : uint8_t {
+    bytes,      ///< one of a set
+    literal,    ///< text
+    sequence,   ///< parts in order
+    choice,     ///< one of the parts
+    repeat,     ///< parts[0], `least` to `most` times
+    open_keys,  ///< nothing: keys of an object begin to be counted
+    free_key,   ///< a key that the object has not yet, without escapes, up to its '"'
+    close_keys
+  };
+  Kind kind = Kind::sequence;
+  std::array<uint64_t, 4> set = {};
+  std::string text = {};
+  std::vector<int32_t> parts = {};
+  int64_t least = 0, most = 0;
+  int64_t bytes = 0;  ///< of the shortest text
+
+  bool has(uint8_t byte) const { return (set[byte / 64] >> (byte % 64) & 1) != 0; }
+};
+
+struct JsonGrammar {
+  std::vector<JsonRule> rules = {};
+  int32_t start = 0;
+  int32_t character_begin = 0, character_end = 0;  ///< rules of a string's characters
+};
+
+inline constexpr int64_t kUnbounded = int64_t{1} << 40;
+
+/// The texts of a schema: null for any object. Of objects the properties come in the schema's
+/// order, and none but them where there are some; numbers have at most 15 digits; between parts
+/// stands at most one space. Everything that it gives is valid, not all that is valid can be given.
+/// Read: type (one or several), properties, required, additionalProperties, items, minItems,
+/// maxItems, minLength, maxLength, enum, const, anyOf, allOf of one, $ref to #/$defs and
+/// #/definitions, true; annotations are passed over. Errors: usage, naming the keyword and where it
+/// stands, for all else, and for schemas that no text fits within 32 levels.
+JsonGrammar json_grammar(const Json& schema);
+
+}  // namespace heddle

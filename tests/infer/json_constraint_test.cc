@@ -1,0 +1,185 @@
+// JSON that is asked for comes, whatever the model: texts of random tokens parse and fit the
+// schema.
+#include "heddle/infer/search/json_constraint.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/search/json_matcher.h"
+#include "heddle/infer/words.h"
+#include "tests/base/temporary.h"
+#include "tests/cli/language_model.h"
+#include "tests/serve/schema.h"
+#include "tests/text/small_tokenizers.h"
+
+namespace heddle {
+namespace {
+
+using testing::SchemaCheck;
+using testing::shared_tokenizer;
+
+// Schemas that are asked for, the first of any object.
+const std::vector<std::string>& schemas() {
+  static const std::vector<std::string> all = {
+      R"({"type": "object"})",
+      R"({"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+          "required": ["name", "age"], "additionalProperties": false})",
+      R"({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "boolean"},
+          "c": {"type": "null"}, "d\"\u00e9": {"type": "string", "maxLength": 5}},
+          "additionalProperties": false})",
+      R"({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 4})",
+      R"({"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}})",
+      R"({"enum": ["red", "green", 3, null, {"a": [1]}]})",
+      R"({"const": "exactly this"})",
+      R"({"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 3, "maxLength": 4}]})",
+      R"({"type": ["string", "null"]})",
+      R"({"type": "number"})",
+      R"({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "null"}}})",
+      R"({"type": "object", "properties": {"kind": {"enum": ["leaf", "tree"]},
+          "of": {"anyOf": [{"type": "object", "properties": {"x": {"type": "integer"}},
+                            "required": ["x"], "additionalProperties": false},
+                           {"type": "array", "items": {"const": 0}, "maxItems": 3}]}},
+          "required": ["of"], "additionalProperties": false})",
+      R"(true)"};
+  return all;
+}
+
+// A text of tokens that are drawn evenly of those that may come: hostile, as it never means to end.
+std::string random_text(TokenConstraint& constraint, int64_t most, uint32_t seed,
+                        std::vector<int32_t>& ids) {
+  std::mt19937 random(seed);
+  const Tokenizer& tokenizer = shared_tokenizer();
+  std::string text;
+  while (std::ssize(ids) < most && !constraint.is_over(ids)) {
+    const TokenSet set = constraint.allowed(ids, most - std::ssize(ids));
+    std::vector<int32_t> some;
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      if (set.contains(id)) some.push_back(id);
+    }
+    if (some.empty()) {
+      ADD_FAILURE() << "nothing may come behind " << text;
+      return text;
+    }
+    const int32_t id = some[random() % some.size()];
+    if (id == tokenizer.eos_id()) break;
+    ids.push_back(id);
+    text += token_bytes(tokenizer, id);
+  }
+  return text;
+}
+
+TEST(JsonConstraint, texts_of_random_tokens_parse_and_fit_however_short_they_must_be) {
+  const Tokenizer& tokenizer = shared_tokenizer();
+  int64_t texts = 0;
+  for (const std::string& schema : schemas()) {
+    const Json wanted = Json::parse(schema);
+    const auto constraint =
+        make_json_constraint(wanted, tokenizer, tokenizer.vocab_size(), {tokenizer.eos_id()});
+    for (const int64_t more : {0, 1, 2, 5, 20, 100}) {
+      for (uint32_t seed = 0; seed < 20; ++seed, ++texts) {
+        std::vector<int32_t> ids;
+        const std::string text =
+            random_text(*constraint, constraint->least_tokens() + more, seed, ids);
+        try {
+          EXPECT_EQ(SchemaCheck(wanted).fault(wanted, Json::parse(text)), "") << text;
+        } catch (const Error& error) {
+          ADD_FAILURE() << schema << "\n" << text << "\n" << error.what();
+        }
+      }
+    }
+  }
+  EXPECT_EQ(texts, 1560);
+}
+
+TEST(JsonConstraint, a_model_of_random_weights_writes_what_fits_for_any_seed) {
+  const testing::TempDir folder;
+  testing::write_language_model((folder / "gpt").string());
+  const LoadedModel model = load_prompt_model((folder / "gpt").string());
+  int64_t cut = 0;
+  const std::vector<std::vector<int32_t>> prompts = {prompt_ids(model, "the", "prompt", {}, cut),
+                                                     prompt_ids(model, "a dog", "prompt", {}, cut)};
+  for (const std::string& schema : schemas()) {
+    const Json wanted = Json::parse(schema);
+    for (int64_t seed = 0; seed < 4; ++seed) {
+      GenerateOptions options{.search = *model.generation, .slides = false};
+      options.search.max_new_tokens = 36;
+      options.search.samples = seed > 0;
+      options.search.n_best = seed > 0 ? 3 : 1;
+      options.search.seed = seed;
+      options.constraint =
+          make_json_constraint(wanted, *model.tokenizer, model.tokens().vocab_size(), {3, 9});
+      if (options.constraint->least_tokens() > 30) continue;
+      for (const auto& found : generate_ids(model.tokens(), prompts, options)) {
+        ASSERT_FALSE(found.empty());
+        for (const Continuation& one : found) {
+          TextStream text(*model.tokenizer, prompts[0]);
+          text.read(one.ids);
+          try {
+            EXPECT_EQ(SchemaCheck(wanted).fault(wanted, Json::parse(text.text())), "")
+                << text.text();
+          } catch (const Error& error) {
+            ADD_FAILURE() << schema << "\n" << text.text() << "\n" << error.what();
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(JsonConstraint, what_is_not_read_of_schemas_is_refused_by_its_name) {
+  const auto refuses = [](const char* schema, const std::vector<std::string>& words) {
+    expect_error(ErrorKind::usage, words, [&] { json_grammar(Json::parse(schema)); });
+  };
+  refuses(R"({"type": "string", "pattern": "a+"})", {"pattern"});
+  refuses(R"({"type": "object", "properties": {"a": {"type": "integer", "minimum": 2}}})",
+          {"properties.a", "minimum"});
+  refuses(R"({"oneOf": [{"type": "null"}]})", {"oneOf"});
+  refuses(R"({"$ref": "#/$defs/none"})", {"none"});
+  refuses(R"({"$ref": "https://example.com"})", {"$ref"});
+  refuses(R"({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"})", {"itself"});
+  refuses(R"({"type": "thing"})", {"thing"});
+  refuses(R"({"type": "object", "required": ["b"], "properties": {"a": {}}})", {"'b'"});
+  refuses(R"({"type": "array", "minItems": 3, "maxItems": 2})", {"no JSON text"});
+  refuses(R"({"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}},
+              "$ref": "#/$defs/a"})",
+          {"no JSON text"});
+  refuses(R"(false)", {"no JSON text"});
+  refuses(R"(7)", {"object"});
+}
+
+TEST(JsonConstraint, schemas_may_name_themselves) {
+  const Json schema = Json::parse(
+      R"({"$defs": {"node": {"type": "object", "properties": {"next": {"anyOf":
+          [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["next"],
+          "additionalProperties": false}}, "$ref": "#/$defs/node"})");
+  const JsonGrammar grammar = json_grammar(schema);
+  JsonMatcher matcher(grammar);
+  EXPECT_TRUE(matcher.read(R"({"next": {"next":{"next": null)"));
+  EXPECT_EQ(matcher.rest(), 3);
+  EXPECT_FALSE(matcher.is_whole());
+  EXPECT_TRUE(matcher.read("}}}"));
+  EXPECT_TRUE(matcher.is_over());
+  JsonMatcher other(grammar);
+  EXPECT_FALSE(other.read(R"({"next": 7)"));
+}
+
+TEST(JsonConstraint, keys_of_an_object_differ_and_strings_are_characters) {
+  const JsonGrammar grammar = json_grammar({});
+  const auto reads = [&](const std::string& text) {
+    JsonMatcher matcher(grammar);
+    return matcher.read(text) && matcher.is_whole();
+  };
+  EXPECT_TRUE(reads(R"({"a": 1, "b": {"a": [true, -0.5e-7, "é\n\u00e9"]}, "": {}})"));
+  EXPECT_FALSE(reads(R"({"a": 1, "a": 2})"));
+  EXPECT_FALSE(reads(R"({"a": "\ud800"})"));
+  EXPECT_FALSE(reads("{\"a\": \"\xC3\"}"));
+  EXPECT_FALSE(reads("{\"a\": \"\xED\xA0\x80\"}"));
+  EXPECT_FALSE(reads(R"({"a": 01})"));
+  EXPECT_FALSE(reads(R"([])"));
+  EXPECT_FALSE(reads(R"({"a":  1})"));
+}
+
+}  // namespace
+}  // namespace heddle
