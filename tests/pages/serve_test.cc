@@ -78,10 +78,8 @@ class ServePage : public PageTest {
         const bytes = Uint8Array.from(atob(known.image), (c) => c.charCodeAt(0)), files = new DataTransfer();
         files.items.add(new File([bytes], "rgb.png", {type: "image/png"}));
         reader.find("#image").files = files.files;
-        const before = asked.length;
         reader.find("#image").dispatchEvent(new Event("change", {bubbles: true}));
-        for (let i = 0; i < 50 && asked.length === before; ++i) await reader.wait(100);
-        await reader.wait(300);
+        for (let i = 0; i < 100 && !reader.find(".detected-parts").children.length; ++i) await reader.wait(100);
       };
       const type = async (text) => {
         reader.find("textarea").value = text;
