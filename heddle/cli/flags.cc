@@ -224,11 +224,12 @@ TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& mod
   o.truncate = flags.truncate;
   o.precision = precision;
   set_languages(model, flags.source_language, flags.target_language, o);
-  if (flags.shortlist.empty()) return o;
-  auto shortlist = std::make_shared<Shortlist>(flags.shortlist);
-  shortlist->check_fits(*model.tokenizer, model.target(),
-                        model.translator().facts().target_vocab_size, model.path);
-  o.shortlist = std::move(shortlist);
+  if (!flags.shortlist.empty()) {
+    const auto shortlist = std::make_shared<Shortlist>(flags.shortlist);
+    shortlist->check_fits(*model.tokenizer, model.target(),
+                          model.translator().facts().target_vocab_size, model.path);
+    o.shortlist = shortlist;
+  }
   return o;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <string_view>
 
 #include "heddle/base/files/mmap.h"
@@ -17,9 +16,7 @@ namespace {
 
 // The text of a token without its space; of a byte token "<0x2C>" the byte.
 std::string bare_token(const std::string& token) {
-  if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>') {
-    return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
-  }
+  if (const auto byte = byte_of_token(token)) return {*byte};
   return token.starts_with(kSpaceSign) ? token.substr(kSpaceSign.size()) : token;
 }
 
@@ -42,12 +39,7 @@ std::string token_bytes(const Tokenizer& tokenizer, int32_t id) {
   const std::string token = tokenizer.token(id);
   if (tokenizer.is_special(id)) return token;
   if (tokenizer.kind() == "byte-level BPE") return bytes_of_letters(token).value_or(token);
-  unsigned value = 0;
-  const bool is_byte = token.size() == 6 && token.starts_with("<0x") && token[5] == '>';
-  const char* digits = token.data() + 3;
-  if (is_byte && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
-    return std::string(1, static_cast<char>(value));
-  }
+  if (const auto byte = byte_of_token(token)) return {*byte};
   return replace_all(token, kSpaceSign, " ");
 }
 

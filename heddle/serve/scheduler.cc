@@ -24,7 +24,7 @@ int64_t Scheduler::rows() const {
 }
 
 int64_t Scheduler::submit(Job job) {
-  lanes_[0]->engine.check(job.request);
+  lanes_[0]->engine.check_request(job.request);
   waiting_.emplace(next_, std::move(job));
   return next_++;
 }
@@ -121,8 +121,8 @@ void Scheduler::start(int64_t id, Job job) {
       on_step(step);
     };
   }
-  rows_ += running.rows, width_ += running.width, lane.width += running.width;
   running.number = lane.engine.submit(std::move(request));
+  rows_ += running.rows, width_ += running.width, lane.width += running.width;
   lane.jobs[running.number] = id;
   running_.emplace(id, std::move(running));
   if (job.on_start) job.on_start();

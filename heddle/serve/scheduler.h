@@ -60,7 +60,7 @@ class Scheduler {
   int64_t rows_needed(const Request& request) const {
     return lanes_[0]->engine.rows_needed(request);
   }
-  /// returns: its id. Errors: those of Engine::check(); the job is not taken then.
+  /// returns: its id. Errors: those of Engine::check_request(); the job is not taken then.
   int64_t submit(Job job);
   /// Drops a job, whose rows are free before the next step. An id that has ended is passed over.
   void cancel(int64_t id);

@@ -3,6 +3,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/subword_model.h"
 
 namespace heddle {
@@ -11,12 +12,10 @@ SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double rate) : rate_(
   check(rate > 0 && rate <= 1, ErrorKind::usage,
         "segmentations are drawn at a rate above 0 and at most 1, not {}", rate);
   model_ = subwords_of(tokenizer);
-  const auto is_byte = [](const std::string& token) {
-    return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
-  };
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     const std::string token = tokenizer.token(id);
-    const bool stays = id == tokenizer.unk_id() || tokenizer.is_special(id) || is_byte(token);
+    const bool stays =
+        id == tokenizer.unk_id() || tokenizer.is_special(id) || byte_of_token(token).has_value();
     texts_.push_back(stays ? "" : token);
   }
 }

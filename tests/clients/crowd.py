@@ -13,7 +13,7 @@ import urllib.request
 url, pid = sys.argv[1].rstrip("/"), sys.argv[2]
 idle, slow = map(int, sys.argv[3:5]) if len(sys.argv) > 4 else (10_000, 1_000)
 host, port = url.removeprefix("http://").split(":")
-soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 

@@ -139,6 +139,13 @@ TEST(JsonConstraint, what_is_not_read_of_schemas_is_refused_by_its_name) {
   refuses(R"({"$ref": "#/$defs/none"})", {"none"});
   refuses(R"({"$ref": "https://example.com"})", {"$ref"});
   refuses(R"({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"})", {"itself"});
+  std::string chain = R"({"$ref": "#/$defs/d0", "$defs": {)";  // each of ninety levels
+  for (int i = 0; i < 8; ++i) {
+    std::string one = fmt::format(R"({{"$ref": "#/$defs/d{}"}})", i + 1);
+    for (int level = 0; level < 90; ++level) one = R"({"anyOf": [)" + one + "]}";
+    chain += fmt::format(R"("d{}": {}, )", i, one);
+  }
+  refuses((chain + R"("d8": true}})").c_str(), {"too many others"});
   refuses(R"({"type": "thing"})", {"thing"});
   refuses(R"({"type": "object", "required": ["b"], "properties": {"a": {}}})", {"'b'"});
   refuses(R"({"type": "array", "minItems": 3, "maxItems": 2})", {"no JSON text"});
@@ -163,6 +170,19 @@ TEST(JsonConstraint, schemas_may_name_themselves) {
   EXPECT_TRUE(matcher.is_over());
   JsonMatcher other(grammar);
   EXPECT_FALSE(other.read(R"({"next": 7)"));
+}
+
+TEST(JsonConstraint, an_object_of_thousands_of_members_that_may_be_left_out_can_be_closed) {
+  std::string schema = R"({"type": "object", "additionalProperties": false, "properties": {)";
+  for (int i = 0; i < 3000; ++i) {
+    schema += (i > 0 ? ", \"k" : "\"k") + std::to_string(i) + R"(": {"type": "null"})";
+  }
+  const JsonGrammar grammar = json_grammar(Json::parse(schema + "}}"));
+  JsonMatcher matcher(grammar);
+  EXPECT_TRUE(matcher.read("{"));
+  EXPECT_EQ(matcher.rest(), 1);
+  EXPECT_TRUE(matcher.read("}"));
+  EXPECT_TRUE(matcher.is_over());
 }
 
 TEST(JsonConstraint, keys_of_an_object_differ_and_strings_are_characters) {

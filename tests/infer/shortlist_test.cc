@@ -96,9 +96,8 @@ TEST_P(Limited, a_list_of_all_tokens_changes_no_bit) {
   all.always.resize(kVocab);
   std::iota(all.always.begin(), all.always.end(), 0);
   write_shortlist(path + "2", all, shared_tokenizer(), shared_tokenizer());
-  // Suppressed ids have a share of p in the whole vocabulary, and none among candidates.
-  const SearchConfig search = {.beam = 3, .suppressed = {}};
-  const TranslateOptions o = {.search = search, .as_transformers = true, .longest_without_end = 12};
+  const TranslateOptions o = {
+      .search = {.beam = 3}, .as_transformers = true, .longest_without_end = 12};
   TranslateOptions limited = o;
   limited.shortlist = std::make_shared<Shortlist>(path + "2");
   expect_same(translate(limited), translate(o));

@@ -233,6 +233,8 @@ TEST(Embed, modules_that_are_not_known_or_broken_are_refused_by_name) {
   expect_refused("modules.json", transformer + dense, {"in_features"});
   expect_refused("modules.json", transformer + R"(, {"path": "../x", "type": "a.Pooling"}])",
                  {"'../x'"});
+  expect_refused("modules.json", transformer + R"(, {"path": "./", "type": "a.Pooling"}])",
+                 {"'./'"});
   expect_refused("modules.json", transformer + R"(, {"path": "none", "type": "a.Pooling"}])",
                  {"none"});
   expect_refused("1_Pooling/config.json", "{}", {"no pooling"});

@@ -305,4 +305,24 @@ inline double error_of(const Matrix& seen, const std::vector<double>& expected) 
   return error / most;
 }
 
+/// The segment [begin, begin + count) of a fused problem as a problem of its own.
+inline Problem alone(const Problem& batch, int64_t segment) {
+  Shape shape = batch.shape;
+  shape.segments = {batch.shape.segments[static_cast<size_t>(segment)]};
+  Problem p(shape);
+  const auto copy = [](const Matrix& from, int64_t begin, Matrix& to) {
+    for (int64_t r = 0; r < to.count; ++r) {
+      for (int64_t c = 0; c < to.width; ++c) to.set(r, c, from.get(begin + r, c));
+    }
+  };
+  const int64_t q0 = batch.q_offsets[static_cast<size_t>(segment)];
+  const int64_t k0 = batch.k_offsets[static_cast<size_t>(segment)];
+  copy(batch.q, q0, p.q), copy(batch.d_o, q0, p.d_o);
+  copy(batch.k, k0, p.k), copy(batch.v, k0, p.v);
+  for (size_t i = 0; i < p.sample.size(); ++i) {
+    p.sample[i] = batch.sample[static_cast<size_t>(q0) + i];
+  }
+  return p;
+}
+
 }  // namespace heddle::test

@@ -313,26 +313,6 @@ TEST(Attention, one_thread_and_six_give_equal_bits) {
   });
 }
 
-// The segment [begin, begin + count) of a fused problem as a problem of its own.
-Problem alone(const Problem& batch, int64_t segment) {
-  Shape shape = batch.shape;
-  shape.segments = {batch.shape.segments[static_cast<size_t>(segment)]};
-  Problem p(shape);
-  const auto copy = [](const Matrix& from, int64_t begin, Matrix& to) {
-    for (int64_t r = 0; r < to.count; ++r) {
-      for (int64_t c = 0; c < to.width; ++c) to.set(r, c, from.get(begin + r, c));
-    }
-  };
-  const int64_t q0 = batch.q_offsets[static_cast<size_t>(segment)];
-  const int64_t k0 = batch.k_offsets[static_cast<size_t>(segment)];
-  copy(batch.q, q0, p.q), copy(batch.d_o, q0, p.d_o);
-  copy(batch.k, k0, p.k), copy(batch.v, k0, p.v);
-  for (size_t i = 0; i < p.sample.size(); ++i) {
-    p.sample[i] = batch.sample[static_cast<size_t>(q0) + i];
-  }
-  return p;
-}
-
 TEST(Attention, segment_alone_and_in_a_batch_give_equal_bits) {
   for_each_target([](DType dtype) {
     for (bool causal : {false, true}) {
@@ -351,6 +331,25 @@ TEST(Attention, segment_alone_and_in_a_batch_give_equal_bits) {
         EXPECT_EQ(p.dk.bits(), batch.dk.bits(ks[at], ks[at + 1]));
         EXPECT_EQ(p.dv.bits(), batch.dv.bits(ks[at], ks[at + 1]));
       }
+    }
+  });
+}
+
+// Few queries go each by itself unless another segment of the call has more: to the same bits.
+TEST(Attention, few_queries_have_equal_bits_beside_many) {
+  for_each_target([](DType dtype) {
+    const auto answer = [](Problem& p) {
+      AttentionArgs args = p.args();
+      args.lse = nullptr;
+      kernels().attention(args);
+    };
+    Problem batch({.segments = {{2, 17}, {3, 9}, {4, 130}, {5, 10}, {1, 70}}, .dtype = dtype});
+    answer(batch);
+    for (int64_t s = 0; s < 5; ++s) {
+      Problem p = alone(batch, s);
+      answer(p);
+      const auto at = static_cast<size_t>(s);
+      EXPECT_EQ(p.o.bits(), batch.o.bits(batch.q_offsets[at], batch.q_offsets[at + 1])) << s;
     }
   });
 }

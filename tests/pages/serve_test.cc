@@ -116,7 +116,7 @@ TEST_F(ServePage, translates_while_one_writes_and_shows_which_words_go_together)
 TEST_F(ServePage, text_grows_as_it_comes) {
   const std::string answers = write();
   drive_both(answers + R"js(
-    await reader.click(reader.button("small", reader.picker("model")));
+    await choose("small");
     await reader.click(reader.button("completion", reader.picker("as")));
     reader.find("textarea").value = "Once";
     await reader.click("#generate");
@@ -135,7 +135,7 @@ TEST_F(ServePage, text_grows_as_it_comes) {
 TEST_F(ServePage, a_conversation_grows_and_what_is_refused_can_be_sent_again) {
   const std::string answers = write();
   drive_both(answers + R"js(
-    await reader.click(reader.button("small", reader.picker("model")));
+    await choose("small");
     const say = async (text) => {
       reader.find("textarea").value = text;
       reader.find("textarea").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
@@ -231,7 +231,7 @@ TEST_F(ServePage, its_layout_holds) {
   check_layout(path_, answers + R"js(
     await type("a dog runs");
     await reader.layout("translated");
-    await reader.click(reader.button("small", reader.picker("model")));
+    await choose("small");
     reader.find("textarea").value = "Once";
     await reader.click("#send");
     await reader.wait(200);

@@ -70,6 +70,12 @@ TEST(MarkedText, what_is_no_tag_is_text_and_nothing_is_lost_of_broken_html) {
     const std::string out = with(text, text.texts(), links);
     EXPECT_FALSE(out.empty()) << html;
   }
+  EXPECT_EQ(MarkedText::of_html("<code>a</codex> b</code>\u0130 c").texts(), Texts{"\u0130 c"});
+  EXPECT_EQ(MarkedText::of_html("a <b c <i>d</i>").texts(), Texts{"a <b c d"});
+  std::string many, kept;  // each of which costs as much as the rest were it looked at again
+  for (int i = 0; i < 100'000; ++i) many += "<a&", kept += "<code>x</code>";
+  EXPECT_EQ(MarkedText::of_html(many).texts().size(), 1u);
+  EXPECT_EQ(MarkedText::of_html(kept).texts(), Texts{""});
   std::string deep;
   for (int i = 0; i < 5000; ++i) deep += "<b>";
   EXPECT_EQ(MarkedText::of_html(deep + "x").texts(), Texts{"x"});

@@ -1,10 +1,8 @@
 // heddle shortlist: which tokens a translation may consist of, by those of its source.
-#include <algorithm>
-
-#include "heddle/base/files/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
+#include "heddle/data/parallel_text.h"
 #include "heddle/train/alignment/pairs_shortlist.h"
 
 namespace heddle::cli {
@@ -16,38 +14,24 @@ struct Flags {
   ComputeFlags compute;
 };
 
-// Pairs as numbers of tokens; those with a blank side are left out.
+// Pairs as numbers of tokens; those with a side without any are left out.
 struct TokenPairs {
   train::WordLines source, target;
-
-  void add(const LoadedModel& model, LineReader& sources, LineReader& targets, const std::string& a,
-           const std::string& b) {
-    sources.check_utf8(a);
-    targets.check_utf8(b);
-    const auto where = [](const LineReader& reader) {
-      return fmt::format("{}: line {}", reader.path(), reader.line_number());
-    };
-    const std::vector<int32_t> source_line = source_ids(model, a, where(sources), true, nullptr);
-    const std::vector<int32_t> target_line = target_ids(model, b, where(targets), true, nullptr);
-    if (source_line.empty() || target_line.empty()) return;
-    source.add_tokens(source_line);
-    target.add_tokens(target_line);
-  }
 };
 
 TokenPairs read_tokens(const Flags& flags, const LoadedModel& model) {
   TokenPairs pairs;
-  LineReader sources(flags.source), targets(flags.target);
-  bool has_source = true, has_target = true;
-  for (std::string a, b; has_source || has_target;) {
-    has_source = sources.next(a);
-    has_target = targets.next(b);
-    if (has_source && has_target) pairs.add(model, sources, targets, a, b);
+  ParallelReader reader({flags.source, flags.target});
+  const auto where = [&](const std::string& path) {
+    return fmt::format("{}: line {}", path, reader.line_number());
+  };
+  for (std::string a, b; reader.next(a, b);) {
+    const std::vector<int32_t> source = source_ids(model, a, where(flags.source), true, nullptr);
+    const std::vector<int32_t> target = target_ids(model, b, where(flags.target), true, nullptr);
+    if (source.empty() || target.empty()) continue;
+    pairs.source.add_tokens(source);
+    pairs.target.add_tokens(target);
   }
-  check(sources.line_number() == targets.line_number(), ErrorKind::data,
-        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
-        "other",
-        flags.source, sources.line_number(), flags.target, targets.line_number());
   check(pairs.source.lines() > 0, ErrorKind::data,
         "{}: there is no pair of lines that are not blank; shortlist learns from such pairs",
         flags.source);

@@ -38,8 +38,6 @@ struct Flags : PromptFlags {
 
 // --- what follows them ---------------------------------------------------------------------------
 
-constexpr const char* kSeparator = "----------";
-
 const char* finish_reason(const Continuation& c) {
   if (c.has_no_room) return "context";
   switch (c.ended) {
@@ -173,7 +171,7 @@ class Output {
   }
 
   void begin(const Prompt& prompt) {
-    if (!std::exchange(is_first_, false)) write_results(std::string(kSeparator) + "\n");
+    if (!std::exchange(is_first_, false)) write_results(kBetweenTexts);
     if (flags_.echo) write_results(prompt.text);
   }
 

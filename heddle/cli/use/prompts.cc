@@ -110,10 +110,12 @@ Prompt Prompts::conversation(const std::string& text, const std::string& where) 
   if (!flags_.system.empty()) {
     messages.push_back(Json::object({{"role", "system"}, {"content", flags_.system}}));
   }
-  if (trimmed(text).starts_with("{\"messages\"")) {
-    const Json body = Json::parse(text, where);
-    const Json& given = body.at("messages", where);
-    for (const Json& message : given.as_array(where)) messages.push_back(message);
+  Json body;  // null: the text is what the user says
+  if (trimmed(text).starts_with('{') && text.find("\"messages\"") != std::string::npos) {
+    body = Json::parse(text, where);
+  }
+  if (const Json* given = body.is_object() ? body.find("messages") : nullptr) {
+    for (const Json& message : given->as_array(where)) messages.push_back(message);
   } else {
     messages.push_back(Json::object({{"role", "user"}, {"content", text}}));
   }

@@ -13,6 +13,9 @@
 
 namespace heddle::cli {
 
+/// What stands between the texts of several prompts.
+inline constexpr const char* kBetweenTexts = "----------\n";
+
 struct PromptFlags {
   std::vector<std::string> prompts;
   std::vector<int64_t> ids;

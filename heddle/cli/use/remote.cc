@@ -8,6 +8,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/cli/use/prompts.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/serve/http/api_client.h"
 #include "heddle/text/strings/strings.h"
@@ -17,8 +18,6 @@ namespace {
 
 // Of a request: within what a server takes unless it is told to take less.
 constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 18};
-constexpr const char* kSeparator = "----------";
-
 std::string key_of(const ServerFlags& flags) {
   std::string key;
   if (!flags.key_file.empty()) {
@@ -153,15 +152,17 @@ class TranslationWriter {
 void translate_remotely(const RemoteTranslation& asked) {
   RemoteServer server("translate", asked.server);
   TranslationWriter writer(asked);
+  std::vector<std::string> prefixes;
+  if (!asked.prefix_file.empty()) prefixes = read_lines(asked.prefix_file, "translate");
   const auto answer = [&](std::span<const std::string> lines, int64_t first) {
     Json body = asked.body;
     body["text"] = std::vector<std::string>(lines.begin(), lines.end());
-    if (asked.prefixes.size() == 1) body["prefix"] = asked.prefixes[0];
-    if (asked.prefixes.size() > 1) {
-      const auto begin = asked.prefixes.begin() + (first - 1);
-      check(asked.prefixes.end() - begin >= std::ssize(lines), ErrorKind::usage,
-            "--prefix-file has {} lines, fewer than the input; line i is the prefix of line i",
-            asked.prefixes.size());
+    if (!asked.prefix.empty()) body["prefix"] = asked.prefix;
+    if (!asked.prefix_file.empty()) {
+      check(first - 1 + std::ssize(lines) <= std::ssize(prefixes), ErrorKind::data,
+            "{}: it has {} lines, fewer than the input; line i is the prefix of line i",
+            asked.prefix_file, prefixes.size());
+      const auto begin = prefixes.begin() + (first - 1);
       body["prefix"] = std::vector<std::string>(begin, begin + std::ssize(lines));
     }
     body["stream"] = !body.contains("alignment");
@@ -222,7 +223,7 @@ class CompletionWriter {
 
  private:
   void begin_text() {
-    if (!std::exchange(is_first_, false)) write_results(std::string(kSeparator) + "\n");
+    if (!std::exchange(is_first_, false)) write_results(kBetweenTexts);
   }
   void open(size_t i) {
     begin_text();
@@ -241,10 +242,6 @@ class CompletionWriter {
   size_t next_ = 0;
   bool is_live_ = false, is_first_ = true;
 };
-
-}  // namespace
-
-namespace {
 
 Json completion_body(const RemoteGeneration& asked) {
   const SearchConfig& s = asked.search;

@@ -31,7 +31,8 @@ struct RemoteTranslation {
   ServerFlags server;
   Json body;  ///< of each request, but its texts
   bool json = false, shows_several = false;
-  std::vector<std::string> prefixes = {};  ///< one for all lines, or one for each
+  std::string prefix = {};       ///< of all lines
+  std::string prefix_file = {};  ///< line i has that of line i
   LineFlags lines;
 };
 /// What `heddle translate` writes.

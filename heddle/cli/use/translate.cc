@@ -206,13 +206,13 @@ void run_remotely(const Flags& flags) {
   if (flags.n_best > 1) body["n_best"] = flags.n_best;
   if (flags.max_length.value_or(0) > 0) body["max_tokens"] = *flags.max_length;
   if (flags.alignment) body["alignment"] = "hard";
-  RemoteTranslation asked{.server = flags.server,
-                          .body = std::move(body),
-                          .json = flags.json,
-                          .shows_several = flags.shows_several(),
-                          .lines = flags.lines};
-  if (!flags.prefix.empty()) asked.prefixes.push_back(flags.prefix);
-  if (!flags.prefix_file.empty()) asked.prefixes = read_lines(flags.prefix_file, "translate");
+  const RemoteTranslation asked{.server = flags.server,
+                                .body = std::move(body),
+                                .json = flags.json,
+                                .shows_several = flags.shows_several(),
+                                .prefix = flags.prefix,
+                                .prefix_file = flags.prefix_file,
+                                .lines = flags.lines};
   translate_remotely(asked);
 }
 

@@ -180,7 +180,7 @@ int64_t Engine::rows_needed(const Request& r) const {
   return source + reader_->rows_of(given, r.longest_read(), n);
 }
 
-void Engine::check(const Request& r) const {
+void Engine::check_request(const Request& r) const {
   r.search.check();
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
   nn::check_ids(r.tokens, vocab, "tokens");
@@ -189,46 +189,44 @@ void Engine::check(const Request& r) const {
   if (!r.source.empty()) {
     nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
   }
-  heddle::check(!r.tokens.empty(), ErrorKind::data,
-                "there are no tokens; the model needs at least one to go on from");
-  heddle::check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
-                "there is no source; the model reads one");
-  heddle::check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
-                ErrorKind::internal,
-                "a source that is encoded already, of a model that reads tokens");
+  check(!r.tokens.empty(), ErrorKind::data,
+        "there are no tokens; the model needs at least one to go on from");
+  check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
+        "there is no source; the model reads one");
+  check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
+        ErrorKind::internal, "a source that is encoded already, of a model that reads tokens");
   const int64_t most = facts_ ? facts_->longest_source : 0;
-  heddle::check(r.source_rows() <= most, ErrorKind::data,
-                "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
-  heddle::check(
-      !r.constraint || r.longest_output >= r.constraint->least_tokens(), ErrorKind::usage,
-      "`max_new_tokens` is {}, or what the context leaves; the least JSON text of the schema may "
-      "need {}",
-      r.longest_output, r.constraint ? r.constraint->least_tokens() : 0);
-  heddle::check(
-      !r.constraint || r.search.drafted.value_or(0) == 0, ErrorKind::usage,
-      "`prompt_lookup_num_tokens` is {}, but tokens of a form are not guessed; set it to 0",
-      r.search.drafted.value_or(0));
-  heddle::check(r.longest_output >= 1, ErrorKind::usage,
-                "`max_new_tokens` is {}; it must be at least 1", r.longest_output);
-  heddle::check(
+  check(r.source_rows() <= most, ErrorKind::data,
+        "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
+  check(!r.constraint || r.longest_output >= r.constraint->least_tokens(), ErrorKind::usage,
+        "`max_new_tokens` is {}, or what the context leaves; the least text of the form may "
+        "need {}",
+        r.longest_output, r.constraint ? r.constraint->least_tokens() : 0);
+  check(!r.constraint || r.candidates.empty(), ErrorKind::internal,
+        "candidates and a form at once");
+  check(!r.constraint || r.search.drafted.value_or(0) == 0, ErrorKind::usage,
+        "`prompt_lookup_num_tokens` is {}, but tokens of a form are not guessed; set it to 0",
+        r.search.drafted.value_or(0));
+  check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
+        r.longest_output);
+  check(
       r.search.drafted.value_or(0) == 0 || reader_->checks_drafts(), ErrorKind::usage,
       "`prompt_lookup_num_tokens` is {}, but what this model says of a token depends on the tokens "
       "that are read beside it, so that guesses cannot be checked together; set it to 0",
       r.search.drafted.value_or(0));
   const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());
-  heddle::check(read <= context, ErrorKind::data,
-                "{} tokens and at most {} new ones; the model takes {} and gives one more",
-                r.tokens.size(), r.longest_output, context);
+  check(read <= context, ErrorKind::data,
+        "{} tokens and at most {} new ones; the model takes {} and gives one more", r.tokens.size(),
+        r.longest_output, context);
   const int64_t rows = rows_needed(r);
-  heddle::check(
-      rows <= limit_, ErrorKind::data,
-      "the request may need {} rows of the KV cache, which has {}; ask for fewer new tokens, "
-      "fewer hypotheses, or give less text",
-      rows, limit_);
+  check(rows <= limit_, ErrorKind::data,
+        "the request may need {} rows of the KV cache, which has {}; ask for fewer new tokens, "
+        "fewer hypotheses, or give less text",
+        rows, limit_);
 }
 
 int64_t Engine::submit(Request request) {
-  check(request);
+  check_request(request);
   const int64_t rows = rows_needed(request);
   waiting_.push_back(
       std::make_unique<Running>(next_id_, std::move(request), model_.heads().output->vocab()));
@@ -243,7 +241,7 @@ void Engine::admit() {
     reserved_ += waiting_.front()->reserved;
     sources.push_back({request.source, request.memory});
     if (request.on_start) request.on_start();
-    has_new_requests_ |= waiting_.front()->candidates.has_value();
+    has_new_candidates_ |= waiting_.front()->candidates.has_value();
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -277,7 +275,7 @@ void Engine::pass() {
   const ProfilePhase phase(p.has_prompt ? "prompt" : "decode step");
   Tensor h = reader_->read(p.ids, tokens, p.answers, run_);
   if (std::ssize(p.rows) != p.answered) h = gather_rows(h, p.rows);  // samples share what was given
-  if (has_new_requests_) hold_candidates();
+  if (has_new_candidates_) hold_candidates();
   std::vector<NextToken> next =
       next_tokens(*model_.heads().output, h, run_, p.so_far, limited_.get());
   int64_t row = 0;
@@ -298,7 +296,7 @@ void Engine::hold_candidates() {
     if (r->candidates) all.push_back(&*r->candidates);
   }
   limited_->hold(all, run_);
-  has_new_requests_ = false;
+  has_new_candidates_ = false;
 }
 
 // Adds what the request reads: of each hypothesis its last token and its guesses, or all tokens.

@@ -85,8 +85,8 @@ class Engine {
 
   /// Errors: usage for options outside their ranges; data if tokens or source are empty, too long
   /// for the model or not of its vocabulary, or if it needs more rows than the limit.
-  void check(const Request& request) const;
-  /// Takes a request in. returns: its id: 0, 1, ..    Errors: those of check()
+  void check_request(const Request& request) const;
+  /// Takes a request in. returns: its id: 0, 1, ..    Errors: those of check_request()
   int64_t submit(Request request);
   /// One token for all that run, and more where guesses come true; nothing if there are none.
   /// returns: whether there is more to do
@@ -127,7 +127,7 @@ class Engine {
   int64_t next_id_ = 0;
   bool is_in_step_ = false, has_cancelled_ = false;
   std::unique_ptr<CandidateOutput> limited_;  // null: nobody had candidates
-  bool has_new_requests_ = false;             // since their candidates were held
+  bool has_new_candidates_ = false;           // since they were held
 };
 
 }  // namespace heddle

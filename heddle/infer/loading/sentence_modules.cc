@@ -13,9 +13,11 @@ std::vector<SentenceModule> read_sentence_modules(const std::string& folder) {
   std::vector<SentenceModule> modules;
   for (const Json& one : json.as_array(path)) {
     const std::string& type = one.get_string("type", path);
-    const std::string& place = one.get_string("path", path);
-    check(place.find("..") == std::string::npos && !place.starts_with('/'), ErrorKind::data,
-          "{}: the path '{}' leaves the folder", path, place);
+    const std::string& given = one.get_string("path", path);
+    const std::string place = given.ends_with('/') ? given.substr(0, given.size() - 1) : given;
+    const bool is_name = place.find('/') == std::string::npos && place != "." && place != "..";
+    check(is_name, ErrorKind::data,
+          "{}: the path '{}' is not the name of a folder beside it, nor empty", path, given);
     modules.push_back({type.substr(type.rfind('.') + 1),  // npos + 1 is 0
                        place, place.empty() ? folder : join_path(folder, place)});
   }

@@ -56,7 +56,9 @@ void CandidateOutput::hold(std::span<Candidates* const> all, const nn::Run& run)
   };
   for (const Candidates* set : all) need(set->ids), need(set->sample);
   if (needed == 0) return;
-  if (!has_all || 2 * needed < size()) {
+  const bool drops = 2 * needed < size();
+  if (!has_all || drops) {
+    for (const int32_t id : ids_) is_needed[static_cast<size_t>(id)] |= static_cast<char>(!drops);
     ids_.clear();
     for (size_t id = 0; id < is_needed.size(); ++id) {
       column_of_[id] = is_needed[id] != 0 ? static_cast<int32_t>(ids_.size()) : -1;

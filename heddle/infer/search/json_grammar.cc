@@ -188,7 +188,16 @@ class GrammarBuilder {
 
   // --- schemas -----------------------------------------------------------------------------------
 
+  // Schemas that hold each other, and those that only name each other, which never end.
   int32_t of_schema(const Json& schema, const std::string& where, int depth) {
+    check(++levels_ <= kMostLevels, ErrorKind::usage,
+          "{}: it leads to itself, or stands in too many others", where);
+    const int32_t made = of_schema_within(schema, where, depth);
+    --levels_;
+    return made;
+  }
+
+  int32_t of_schema_within(const Json& schema, const std::string& where, int depth) {
     if (schema.is_bool()) return schema.as_bool() ? any_value(depth) : kNever;
     check(schema.is_object(), ErrorKind::usage, "{} is {}; a schema is an object", where,
           schema.describe());
@@ -242,12 +251,8 @@ class GrammarBuilder {
       const Json* all = root_.find(kind);
       const Json* found = all == nullptr ? nullptr : all->find(path.substr(front.size()));
       check(found != nullptr, ErrorKind::usage, "{}: there is no {}", where, path);
-      // Schemas that only name each other never end.
-      check(++references_ <= 64, ErrorKind::usage, "{}: {} leads to itself", where, path);
-      const int32_t made =
-          once(fmt::format("{} {}", path, depth), [&] { return of_schema(*found, path, depth); });
-      --references_;
-      return made;
+      return once(fmt::format("{} {}", path, depth),
+                  [&] { return of_schema(*found, path, depth); });
     }
     fail(ErrorKind::usage, "{}: `$ref` {} is not there; #, #/$defs and #/definitions are", where,
          path);
@@ -357,7 +362,8 @@ class GrammarBuilder {
   const Json& root_;
   JsonGrammar grammar_;
   std::map<std::string, int32_t> named_;
-  int references_ = 0;
+  static constexpr int kMostLevels = 512;
+  int levels_ = 0;  // schemas that are being read
 };
 
 }  // namespace

@@ -62,12 +62,13 @@ void JsonMatcher::expand(JsonStack stack, std::vector<JsonStack>& to, int depth)
       }
       case Kind::choice: {
         stack.frames.pop_back();
-        for (size_t i = 1; i < r.parts.size(); ++i) {
+        // The last goes on here: members of an object are choices whose last part is the next one.
+        for (size_t i = 0; i + 1 < r.parts.size(); ++i) {
           JsonStack other = stack;
           other.frames.push_back({r.parts[i], 0});
           expand(std::move(other), to, depth + 1);
         }
-        stack.frames.push_back({r.parts[0], 0});
+        stack.frames.push_back({r.parts.back(), 0});
         break;
       }
       case Kind::repeat: {

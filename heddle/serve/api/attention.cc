@@ -113,12 +113,12 @@ void attention(const SharedExchange& e) {
     refuse("`format` is '{}'; it must be json or html", format);
   asked.is_page = format == "html";
   if (asked.is_page && asked.rolls_out) refuse("`format` html shows heads; leave `rollout` away");
-  const int64_t tokens = 16 * asked.tokens();
-  e->service.metrics().tokens_read(asked.tokens());
-  work_between_steps(e, tokens, [e, asked = std::move(asked)] {
+  const int64_t tokens = asked.tokens();
+  work_between_steps(e, 16 * tokens, [e, asked = std::move(asked)] {
     asked.answer(*e);
     return false;
   });
+  e->service.metrics().tokens_read(tokens);
 }
 
 }  // namespace heddle::serve

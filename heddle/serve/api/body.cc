@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "heddle/base/utf8.h"
+
 namespace heddle::serve {
 namespace {
 
@@ -94,6 +96,9 @@ Json json_of_form(std::string_view rest) {
     const std::string value =
         equals < field.size() ? decoded(field.substr(equals + 1)) : std::string();
     if (key.empty()) continue;
+    if (first_invalid_utf8(key) || first_invalid_utf8(value)) {
+      refuse("field {} of the form is not UTF-8", fields + 1);
+    }
     if (is_number_key(key)) {
       body[key] = number_of_text(key, value);
     } else if (!body.contains(key)) {

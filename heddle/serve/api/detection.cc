@@ -6,6 +6,7 @@
 #include "heddle/infer/answers.h"
 #include "heddle/serve/api/between_steps.h"
 #include "heddle/serve/api/forms.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
 namespace {
@@ -15,9 +16,7 @@ constexpr size_t kMostBytes = 1024;  // of a text that are looked at
 // Of at most so many bytes, without a part of a character.
 std::string beginning_of(const std::string& text) {
   if (text.size() <= kMostBytes) return text;
-  size_t end = kMostBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
+  return text.substr(0, last_character(std::string_view(text).substr(0, kMostBytes + 1)));
 }
 
 }  // namespace

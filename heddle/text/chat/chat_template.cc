@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLongestTemplate = 1 << 20;
 
-// Each text of the messages, changed by f.
+// Each text of the messages, names of members among them, changed by f.
 Json with_texts(const Json& json, const std::function<std::string(const std::string&)>& f) {
   if (json.is_string()) return f(json.as_string());
   if (json.is_array()) {
@@ -23,7 +23,7 @@ Json with_texts(const Json& json, const std::function<std::string(const std::str
   }
   if (!json.is_object()) return json;
   Json object = Json::object();
-  for (const auto& [key, value] : json.as_object()) object[key] = with_texts(value, f);
+  for (const auto& [key, value] : json.as_object()) object[f(key)] = with_texts(value, f);
   return object;
 }
 

@@ -36,7 +36,7 @@ class ChatTemplate {
                std::vector<std::pair<std::string, std::string>> special_tokens, std::string where);
 
   /// That of a folder: chat_template.jinja, else chat_template of tokenizer_config.json, of several
-  /// (a list with names, or additional_chat_templates/NAME.jinja) the one called "default".
+  /// (a list with names) the one called "default".
   /// Nothing where there is none. tokenizer: whose bos_token, eos_token and unk_token it has where
   /// the files name none. Errors: those of the constructor; data for files that are broken.
   static std::optional<ChatTemplate> find(const std::string& folder,

@@ -50,7 +50,10 @@ Values keys_of(const Values& items, const FilterCall& call, const Value* path, b
   Values keys;
   for (const Value& item : items) {
     Value key = path == nullptr || path->is_none() ? item : attribute_of(item, *path, call.budget);
-    if (!has_case && key.is_string()) key = jinja_cased("lower", key.string());
+    if (!has_case && key.is_string()) {
+      call.budget.spend_bytes(key.string().size());
+      key = jinja_cased("lower", key.string());
+    }
     keys.push_back(std::move(key));
   }
   return keys;

@@ -91,6 +91,7 @@ bool JinjaValue::is_true() const {
 
 int JinjaValue::depth() const {
   if (is_sequence()) return sequence().depth;
+  if (is_callable()) return callable().self != nullptr ? callable().self->depth() : 0;
   return is_dict() ? dict().depth : 0;
 }
 

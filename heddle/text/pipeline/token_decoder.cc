@@ -1,9 +1,6 @@
 // The decoders of tokenizer.json.
 #include "heddle/text/pipeline/pipeline.h"
 
-#include <charconv>
-#include <optional>
-
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
 #include "heddle/text/strings/pattern.h"
@@ -20,15 +17,6 @@ std::string clean_up_token(const std::string& token) {
   return replace_all(clean_up_spaces(token), " do not", " don't");
 }
 
-/// The byte of a token like "<0x0A>".
-std::optional<char> byte_of(const std::string& token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
-  if (error != std::errc() || end != token.data() + 5) return std::nullopt;
-  return static_cast<char>(value);
-}
-
 void decode_byte_fallback(Strings& tokens) {
   Strings result;
   std::string bytes;
@@ -42,7 +30,7 @@ void decode_byte_fallback(Strings& tokens) {
     bytes.clear();
   };
   for (std::string& token : tokens) {
-    if (const auto byte = byte_of(token)) {
+    if (const auto byte = byte_of_token(token)) {
       bytes += *byte;
     } else {
       flush();

@@ -62,12 +62,13 @@ std::optional<std::string> text_of_code(std::string_view number) {
 std::string without_entities(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    const size_t end = text[i] == '&' ? text.find(';', i) : text.npos;
-    if (end == text.npos || end - i > 9) {
+    const std::string_view longest = text.substr(i, 10);
+    const size_t length = text[i] == '&' ? longest.find(';') : text.npos;
+    if (length == text.npos) {
       out += text[i];
       continue;
     }
-    const std::string_view name = text.substr(i + 1, end - i - 1);
+    const std::string_view name = longest.substr(1, length - 1);
     static constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
         {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}, {"nbsp", "\u00a0"}};
     const auto* const named =
@@ -80,7 +81,7 @@ std::string without_entities(std::string_view text) {
       continue;
     }
     out += *value;
-    i = end;
+    i += length;
   }
   return out;
 }
@@ -101,7 +102,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// "<a href=x>": where it ends, behind ">"; npos if it does not.
+// "<a href=x>": where it ends, behind ">"; npos if it does not before another begins.
 size_t end_of_tag(std::string_view html, size_t begin) {
   char quote = 0;
   for (size_t i = begin; i < html.size(); ++i) {
@@ -111,6 +112,8 @@ size_t end_of_tag(std::string_view html, size_t begin) {
       quote = html[i];
     } else if (html[i] == '>') {
       return i + 1;
+    } else if (html[i] == '<' && i > begin) {
+      return html.npos;
     }
   }
   return html.npos;
@@ -228,10 +231,10 @@ void MarkedText::Reader::take_tag(std::string_view html, size_t& at) {
     at += length;
     return;
   }
-  const size_t end = end_of_tag(html, at);
   const bool begins = rest.size() > 1 && (std::isalpha(static_cast<unsigned char>(rest[1])) != 0 ||
                                           rest[1] == '/' || rest[1] == '!');
-  if (!begins || end == html.npos) {
+  const size_t end = begins ? end_of_tag(html, at) : html.npos;
+  if (end == html.npos) {
     add_text("<");
     ++at;
     return;
@@ -247,9 +250,11 @@ void MarkedText::Reader::take_tag(std::string_view html, size_t& at) {
   if (is_whole) return add_mark(tag);
   if (!is_kept) return open(tag, name);
   // With all up to its end.
-  const std::string low = lower_case(std::string(html.substr(end)));
-  const size_t behind = low.size() == html.size() - end ? low.find("</" + name) : low.npos;
-  const size_t last = behind == low.npos ? html.npos : end_of_tag(html, end + behind);
+  size_t last = html.find("</", end);
+  while (last != html.npos && name_of(html.substr(last, name.size() + 3)) != name) {
+    last = html.find("</", last + 2);
+  }
+  if (last != html.npos) last = end_of_tag(html, last);
   at = last == html.npos ? html.size() : last;
   add_mark(html.substr(end - tag.size(), at - (end - tag.size())));
 }
@@ -354,6 +359,9 @@ std::string MarkedText::written(const Segment& segment, const std::string& trans
     return std::ranges::find_if(from, [&](size_t s) { return s > mark.before; }) - from.begin();
   };
   std::ranges::stable_sort(marks, std::less<>(), &Mark::before);
+  std::vector<std::pair<std::ptrdiff_t, const Mark*>> placed;
+  for (const Mark& mark : marks) placed.emplace_back(place(mark), &mark);
+  std::ranges::stable_sort(placed, std::less<>(), [](const auto& p) { return p.first; });
   const auto html = [&](std::string_view text) {
     return is_html_ ? escaped(text) : std::string(text);
   };
@@ -367,9 +375,10 @@ std::string MarkedText::written(const Segment& segment, const std::string& trans
       out += "</" + elements_[static_cast<size_t>(stack.back())].name + ">";
     }
   };
+  size_t written_marks = 0;
   const auto write_marks = [&](std::ptrdiff_t t) {
-    for (const Mark& mark : marks) {
-      if (place(mark) != t) continue;
+    for (; written_marks < placed.size() && placed[written_marks].first == t; ++written_marks) {
+      const Mark& mark = *placed[written_marks].second;
       if (needs_space && mark.has_space_before) out += ' ';
       out += mark.text;
       if (!mark.is_empty_element) needs_space = mark.has_space_behind;
@@ -385,10 +394,7 @@ std::string MarkedText::written(const Segment& segment, const std::string& trans
     const bool changes = same < stack.size() || same < source.stack.size();
     if (changes) close_to(same);
     out += std::exchange(tail, "");
-    const auto here = static_cast<std::ptrdiff_t>(t);
-    const bool has_marks =
-        std::ranges::any_of(marks, [&](const Mark& m) { return place(m) == here; });
-    if (has_marks) write_marks(here);
+    write_marks(static_cast<std::ptrdiff_t>(t));
     if (needs_space) out += ' ';
     for (; same < source.stack.size(); ++same) {
       out += elements_[static_cast<size_t>(source.stack[same])].open;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <ranges>
 #include <sstream>
@@ -177,6 +178,14 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   std::string text;
   const auto size = static_cast<int32_t>(bytes.size());
   return icu::UnicodeString::fromUTF8({bytes.data(), size}).toUTF8String(text);
+}
+
+std::optional<char> byte_of_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
+  if (error != std::errc() || end != token.data() + 5) return std::nullopt;
+  return static_cast<char>(value);
 }
 
 size_t last_character(std::string_view text) {

@@ -65,6 +65,9 @@ std::vector<std::string> split_at_spaces(std::string_view text);
 /// Source: The Unicode Standard 15.0, section 3.9, "U+FFFD Substitution of Maximal Subparts".
 std::string replace_invalid_utf8(std::string_view bytes);
 
+/// The byte of a token like "<0x0A>".
+std::optional<char> byte_of_token(std::string_view token);
+
 /// Where the last character of a text, which is not empty, begins.
 size_t last_character(std::string_view text);
 /// Bytes of white space (Unicode's) at the front of a text, which is UTF-8, and at its end.

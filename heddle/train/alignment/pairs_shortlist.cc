@@ -56,7 +56,7 @@ ShortlistTokens pairs_shortlist(const WordLines& sources, const WordLines& targe
                                 const PairsShortlistOptions& options) {
   check(options.each >= 1, ErrorKind::usage, "`candidates` is {}; it must be at least 1",
         options.each);
-  check(options.frequent >= 0, ErrorKind::usage, "`frequent` is {}; it must be at least 0",
+  check(options.frequent >= 1, ErrorKind::usage, "`frequent` is {}; it must be at least 1",
         options.frequent);
   const StatisticalAligner aligner(sources, targets, options.aligner);
   ShortlistTokens tokens;

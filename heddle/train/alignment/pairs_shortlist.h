@@ -15,7 +15,7 @@ struct PairsShortlistOptions {
 
 /// Aligns pairs of WordLines::add_tokens(): a target token is a candidate of the source token that
 /// it most likely comes from, wherever that is. source_tokens, target_tokens: of the vocabularies
-/// Errors: those of StatisticalAligner; usage for numbers below 1 (each) and 0 (frequent).
+/// Errors: those of StatisticalAligner; usage for numbers below 1.
 ShortlistTokens pairs_shortlist(const WordLines& sources, const WordLines& targets,
                                 int64_t source_tokens, int64_t target_tokens,
                                 const PairsShortlistOptions& options);
