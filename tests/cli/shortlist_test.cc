@@ -58,6 +58,9 @@ TEST_F(ShortlistCommand, bad_input_gets_an_error_that_names_it) {
   write_file(path("latin1"), "der alte Mann\n\xe4\n\n");
   refused(3, "line 2", make("a", "latin1"));
   refused(2, "--candidates", make("a", "b", {"--candidates", "0"}));
+  refused(
+      2, "would be overwritten",
+      run_heddle({"shortlist", model(), "--src", path("a"), "--tgt", path("b"), "-o", path("b")}));
   refused(2, "--frequent", make("a", "b", {"--frequent", "-1"}));
   EXPECT_FALSE(std::filesystem::exists(path("list")));
   const auto translate = [&](std::vector<std::string> flags) {

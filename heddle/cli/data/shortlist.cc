@@ -1,4 +1,6 @@
 // heddle shortlist: which tokens a translation may consist of, by those of its source.
+#include <array>
+
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -60,7 +62,7 @@ void report(const Flags& flags, const TokenPairs& pairs, int64_t vocab) {
 
 void run(const Flags& flags) {
   apply_compute_flags(flags.compute);
-  inspect::check_output(flags.output, "the shortlist");
+  inspect::check_output(flags.output, "the shortlist", std::array{flags.source, flags.target});
   const LoadedModel model = load_translation_model(flags.model);
   const EncoderDecoderFacts& facts = model.translator().facts();
   train::PairsShortlistOptions options = flags.options;

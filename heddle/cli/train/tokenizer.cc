@@ -1,6 +1,5 @@
 // heddle tokenizer train | words | encode | decode | info: vocabularies at the command line.
 #include <charconv>
-#include <filesystem>
 #include <functional>
 #include <optional>
 
@@ -66,21 +65,10 @@ class Corpus {
   std::optional<LineReader> reader_;
 };
 
-// The text must not be gone when its vocabulary is there.
-void check_no_input(const TrainFlags& flags) {
-  for (const std::string& input : flags.inputs) {
-    std::error_code none_there;
-    check(!std::filesystem::equivalent(input, flags.out, none_there), ErrorKind::usage,
-          "tokenizer: {} is read, and would be overwritten by the vocabulary; name another file",
-          input);
-  }
-}
-
 void run_train(TrainFlags& flags) {
-  check_no_input(flags);
   flags.training.type = tokenizer_type(flags.type);
   flags.training.byte_fallback = !flags.no_byte_fallback;
-  inspect::check_output(flags.out, "the vocabulary");
+  inspect::check_output(flags.out, "the vocabulary", flags.inputs);
   Corpus corpus(flags.inputs);
   const Tokenizer tokenizer =
       train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,
@@ -91,8 +79,7 @@ void run_train(TrainFlags& flags) {
 }
 
 void run_words(const TrainFlags& flags) {
-  check_no_input(flags);
-  inspect::check_output(flags.out, "the vocabulary");
+  inspect::check_output(flags.out, "the vocabulary", flags.inputs);
   std::vector<std::string> words;
   for (const std::string& path : flags.inputs) {
     LineReader reader(path);

@@ -1,6 +1,9 @@
 // Boost.Beast, blocking: what calls has nothing else to do meanwhile.
 #include "heddle/serve/http/api_client.h"
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <utility>  // Boost 1.74 needs it and does not say so
 
 #include <boost/asio.hpp>
@@ -63,6 +66,12 @@ struct ApiClient::Connection {
     check(!error, ErrorKind::system, "{}: {}; is `heddle serve` running there?", name,
           error.message());
     stream.socket().set_option(asio::ip::tcp::no_delay(true), error);
+    // Ends within two minutes if the server's machine is gone.
+    stream.socket().set_option(asio::socket_base::keep_alive(true), error);
+    for (const auto& [option, value] :
+         {std::pair(TCP_KEEPIDLE, 60), std::pair(TCP_KEEPINTVL, 10), std::pair(TCP_KEEPCNT, 6)}) {
+      ::setsockopt(stream.socket().native_handle(), IPPROTO_TCP, option, &value, sizeof value);
+    }
     buffer.clear();
     is_open = true;
   }

@@ -29,7 +29,7 @@ struct HttpResponse {
 };
 
 /// The way back to a client. From any thread; what is sent after the client left, or after the end,
-/// is dropped.
+/// is dropped; one that is let go before its end cuts the connection.
 class Reply {
  public:
   virtual ~Reply() = default;

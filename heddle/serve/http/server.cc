@@ -241,8 +241,15 @@ void HttpServer::Session::end() {
   pump();
 }
 
+// What was written is sent before the connection ends.
+void HttpServer::Session::cut() {
+  is_cut_ = true;
+  pump();
+}
+
 void HttpServer::Session::pump() {
-  if (is_writing_ || (output_.empty() && !is_ended_)) return;
+  if (is_writing_ || (output_.empty() && !is_ended_ && !is_cut_)) return;
+  if (output_.empty() && is_cut_) return leave();
   is_writing_ = true;
   write_began_ = std::chrono::steady_clock::now();
   const auto part = std::make_shared<std::string>(std::exchange(output_, {}));
@@ -313,7 +320,11 @@ void HttpServer::SessionReply::post(F f) {
   });
 }
 
+HttpServer::SessionReply::~SessionReply() {
+  if (!is_over_) post([](Session& s) { s.cut(); });
+}
 void HttpServer::SessionReply::send(HttpResponse response) {
+  is_over_ = true;
   post([response = std::move(response)](Session& s) mutable { s.send(std::move(response)); });
 }
 void HttpServer::SessionReply::begin(HttpResponse head) {
@@ -323,6 +334,7 @@ void HttpServer::SessionReply::write(std::string part) {
   post([part = std::move(part)](Session& s) mutable { s.write(std::move(part)); });
 }
 void HttpServer::SessionReply::end() {
+  is_over_ = true;
   post([](Session& s) { s.end(); });
 }
 void HttpServer::SessionReply::on_gone(std::function<void()> f) {

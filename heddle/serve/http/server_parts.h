@@ -75,6 +75,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void begin(const HttpResponse& head);
   void write(std::string part);
   void end();
+  void cut();
   void pump();
   void written(ErrorCode error);
   void finish();
@@ -94,7 +95,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Session> owes_;  ///< itself, while a response is owed
   // Of a response in parts.
   std::string output_;
-  bool is_writing_ = false, is_ended_ = false;
+  bool is_writing_ = false, is_ended_ = false, is_cut_ = false;
   std::chrono::steady_clock::time_point write_began_ = {};
 };
 
@@ -103,6 +104,9 @@ class HttpServer::SessionReply final : public Reply {
   SessionReply(std::weak_ptr<Session> session, std::shared_ptr<Implementation> server,
                uint64_t number)
       : session_(std::move(session)), server_(std::move(server)), number_(number) {}
+  SessionReply(const SessionReply&) = delete;
+  SessionReply& operator=(const SessionReply&) = delete;
+  ~SessionReply() override;
 
   void send(HttpResponse response) override;
   void begin(HttpResponse head) override;
@@ -117,6 +121,7 @@ class HttpServer::SessionReply final : public Reply {
   std::weak_ptr<Session> session_;
   std::shared_ptr<Implementation> server_;
   uint64_t number_;
+  std::atomic<bool> is_over_ = false;  ///< send() or end() was called
 };
 
 }  // namespace heddle::serve
