@@ -19,6 +19,7 @@ KindFacts facts_of(ErrorKind kind) {
     case ErrorKind::shape: return {"shape", 500};
     case ErrorKind::device: return {"device", 501};
     case ErrorKind::system: return {"system", 503};
+    case ErrorKind::ranks: return {"ranks", 503};
     case ErrorKind::internal: return {"internal", 500};
   }
   return {};

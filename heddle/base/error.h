@@ -15,6 +15,7 @@ enum class ErrorKind : int {
   shape = 4,     ///< tensors whose sizes do not fit
   device = 5,    ///< the device lacks what is asked for
   system = 6,    ///< a full disk, no permission, no memory
+  ranks = 7,     ///< another of the processes that train together was lost, or has failed
   internal = 70  ///< our own bug
 };
 

@@ -20,6 +20,7 @@ TEST(ErrorKind, has_an_exit_code_and_a_status) {
   expect(ErrorKind::shape, 4, 500);
   expect(ErrorKind::device, 5, 501);
   expect(ErrorKind::system, 6, 503);
+  expect(ErrorKind::ranks, 7, 503);
   expect(ErrorKind::internal, 70, 500);
 }
 

@@ -1,0 +1,111 @@
+// Slices, the group of one, and what groups do by their own calls.
+#include "heddle/dist/group.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "heddle/base/error.h"
+
+namespace heddle::dist {
+
+Slice slice_of(int64_t n, int64_t rank, int64_t ranks) {
+  constexpr int64_t kUnit = 16;  // values: a cache line, a vector
+  check(n >= 0 && rank >= 0 && rank < ranks && std::has_single_bit(static_cast<uint64_t>(ranks)),
+        ErrorKind::internal, "slice of {} values of rank {} among {}", n, rank, ranks);
+  Slice slice{0, n};
+  for (int64_t distance = 1; distance < ranks; distance *= 2) {
+    const int64_t half = (slice.size() / 2 + kUnit - 1) / kUnit * kUnit;
+    const int64_t middle = std::min(slice.end, slice.begin + half);
+    (rank & distance ? slice.begin : slice.end) = middle;
+  }
+  return slice;
+}
+
+void Group::barrier() { gather(""); }
+
+void LocalGroup::reduce_scatter(std::span<float>) {}
+void LocalGroup::all_gather(std::span<float>) {}
+std::vector<std::string> LocalGroup::gather(std::string_view mine) { return {std::string(mine)}; }
+std::string LocalGroup::broadcast(std::string_view of_rank_0) { return std::string(of_rank_0); }
+void LocalGroup::note_update(int64_t) {}
+void LocalGroup::leave_with(std::string_view) noexcept {}
+
+namespace {
+
+// A text whose parts can be told apart again: its length, a colon, itself.
+void append_part(std::string& to, std::string_view part) {
+  to += fmt::format("{}:", part.size());
+  to += part;
+}
+
+Facts facts_of(std::string_view text) {
+  const auto next = [&text] {
+    const size_t colon = text.find(':');
+    const size_t size = std::stoul(std::string(text.substr(0, colon)));
+    const std::string part(text.substr(colon + 1, size));
+    text.remove_prefix(colon + 1 + size);
+    return part;
+  };
+  Facts facts;
+  while (!text.empty()) {
+    const std::string name = next();
+    facts[name] = next();
+  }
+  return facts;
+}
+
+// "0 and 2", "1, 2 and 3"
+std::string listed(const std::vector<int64_t>& ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  const std::vector<int64_t> first(ranks.begin(), ranks.end() - 1);
+  return fmt::format("ranks {} and {}", fmt::join(first, ", "), ranks.back());
+}
+
+// What ranks say of one fact where they differ: "seed is 1 on rank 0 and 2 on ranks 1 and 3"; else
+// "".
+std::string difference(const std::string& name, const std::vector<Facts>& all) {
+  constexpr size_t kLongest = 200;
+  std::vector<std::pair<std::string, std::vector<int64_t>>> values;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const auto at = all[rank].find(name);
+    const std::string value = at == all[rank].end() ? "absent" : at->second;
+    auto found = std::ranges::find(values, value, [](const auto& v) { return v.first; });
+    if (found == values.end()) found = values.insert(found, {value, {}});
+    found->second.push_back(static_cast<int64_t>(rank));
+  }
+  if (values.size() == 1) return "";
+  std::string text = name + " is";
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::string value = values[i].first;
+    if (value.size() > kLongest) value = value.substr(0, kLongest) + " ..";
+    text += fmt::format("{} {} on {}", i == 0 ? "" : " and", value, listed(values[i].second));
+  }
+  return text;
+}
+
+}  // namespace
+
+void check_equal(Group& group, const Facts& facts) {
+  if (group.is_alone()) return;
+  std::string mine;
+  for (const auto& [name, value] : facts) {
+    append_part(mine, name);
+    append_part(mine, value);
+  }
+  std::vector<Facts> all;
+  Facts names;
+  for (const std::string& text : group.gather(mine)) {
+    all.push_back(facts_of(text));
+    names.insert(all.back().begin(), all.back().end());
+  }
+  std::vector<std::string> differences;
+  for (const auto& [name, value] : names) {
+    const std::string text = difference(name, all);
+    if (!text.empty()) differences.push_back(text);
+  }
+  check(differences.empty(), ErrorKind::usage,
+        "the ranks differ: {}; they must be started with the same program, flags and data",
+        fmt::join(differences, "; "));
+}
+
+}  // namespace heddle::dist

@@ -1,0 +1,87 @@
+// The processes that train one model together: who they are, and what they sum and tell each other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::dist {
+
+/// A part of n values that lie in a row: [begin, end).
+struct Slice {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+/// Where the part of `rank` lies of n values, among `ranks` (a power of two): the values are halved
+/// log2(ranks) times, for the lowest bit of the rank first (0: the lower half), each time at a
+/// multiple of 16 values. A part may be empty; together they are all values.
+Slice slice_of(int64_t n, int64_t rank, int64_t ranks);
+
+/// Processes, called ranks, 0 .. ranks() - 1, each with a group of its own. Calls that all ranks
+/// make (sums, gather, broadcast, barrier) come from one thread of each rank, in the same order on
+/// all ranks; they return when this rank's part is done.
+/// Errors of all calls: ranks where another rank was lost, has ended or has failed (named by its
+/// number and host); internal where the ranks call different things.
+class Group {
+ public:
+  Group() = default;
+  virtual ~Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  virtual int64_t rank() const = 0;
+  /// How many there are: a power of two.
+  virtual int64_t ranks() const = 0;
+  bool is_alone() const { return ranks() == 1; }
+
+  /// The part of n values that is `rank`'s, see slice_of(); this rank's own without one.
+  Slice slice(int64_t n, int64_t rank) const { return slice_of(n, rank, ranks()); }
+  Slice slice(int64_t n) const { return slice_of(n, rank(), ranks()); }
+
+  /// Sums values, equally many on all ranks, element by element along the fixed tree over ranks,
+  /// ((v0 + v1) + (v2 + v3)) + ..: the same bits as such a sum in one process. Afterwards the slice
+  /// of this rank holds the sums, the rest is scratch.
+  virtual void reduce_scatter(std::span<float> values) = 0;
+  /// Every rank's slice of the values becomes known to all.
+  virtual void all_gather(std::span<float> values) = 0;
+  /// The bytes of every rank, in the order of ranks, to all.
+  virtual std::vector<std::string> gather(std::string_view mine) = 0;
+  /// The bytes that rank 0 gives, to all; what others give is not read.
+  virtual std::string broadcast(std::string_view of_rank_0) = 0;
+  /// Returns when all ranks have come here.
+  void barrier();
+
+  /// Says to the others that this rank lives and is in this update, so that they can name where it
+  /// was last heard of. To be called in every update; any thread. A rank that says nothing new for
+  /// longer than GroupOptions::step_seconds is given up by all.
+  virtual void note_update(int64_t update) = 0;
+  /// This rank ends by an error of its own: the others end with its message. Never throws.
+  virtual void leave_with(std::string_view message) noexcept = 0;
+};
+
+/// The only rank of its group: nothing is sent.
+class LocalGroup final : public Group {
+ public:
+  int64_t rank() const override { return 0; }
+  int64_t ranks() const override { return 1; }
+  void reduce_scatter(std::span<float> values) override;
+  void all_gather(std::span<float> values) override;
+  std::vector<std::string> gather(std::string_view mine) override;
+  std::string broadcast(std::string_view of_rank_0) override;
+  void note_update(int64_t update) override;
+  void leave_with(std::string_view message) noexcept override;
+};
+
+/// What must be equal on all ranks, by what a message calls it: {"learning_rate", "0.0003"}.
+using Facts = std::map<std::string, std::string>;
+
+/// Compares the facts of all ranks; all ranks call it.
+/// Errors: usage, on all ranks, with each fact that differs and the ranks that have it so.
+void check_equal(Group& group, const Facts& facts);
+
+}  // namespace heddle::dist
