@@ -29,6 +29,7 @@ std::vector<std::string> LocalGroup::gather(std::string_view mine) { return {std
 std::string LocalGroup::broadcast(std::string_view of_rank_0) { return std::string(of_rank_0); }
 void LocalGroup::note_update(int64_t) {}
 void LocalGroup::leave_with(std::string_view) noexcept {}
+void LocalGroup::check_alive() {}
 
 namespace {
 

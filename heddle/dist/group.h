@@ -56,12 +56,16 @@ class Group {
   /// Returns when all ranks have come here.
   void barrier();
 
-  /// Says to the others that this rank lives and is in this update, so that they can name where it
-  /// was last heard of. To be called in every update; any thread. A rank that says nothing new for
-  /// longer than GroupOptions::step_seconds is given up by all.
+  /// Says to the others that this rank gets on and is in this update, so that they can name where
+  /// it was last heard of. To be called in every update and, with the same number, from time to
+  /// time in longer work; any thread. Once it was called, a rank that does not call it again for
+  /// GroupOptions::step_seconds, and does not wait for another one, is given up by all.
   virtual void note_update(int64_t update) = 0;
   /// This rank ends by an error of its own: the others end with its message. Never throws.
   virtual void leave_with(std::string_view message) noexcept = 0;
+  /// Errors: ranks if another rank is known to be lost. To be called within long work, so that a
+  /// rank ends soon; 20 s after the loss its process ends wherever it is.
+  virtual void check_alive() = 0;
 };
 
 /// The only rank of its group: nothing is sent.
@@ -75,6 +79,7 @@ class LocalGroup final : public Group {
   std::string broadcast(std::string_view of_rank_0) override;
   void note_update(int64_t update) override;
   void leave_with(std::string_view message) noexcept override;
+  void check_alive() override;
 };
 
 /// What must be equal on all ranks, by what a message calls it: {"learning_rate", "0.0003"}.

@@ -1,0 +1,275 @@
+// Rank 0 waits for the others, compares what they say, and tells each where all are.
+#include "heddle/dist/rendezvous.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/base/names.h"
+#include "heddle/dist/secret.h"
+
+namespace heddle::dist {
+
+namespace {
+
+// --- the file of a rendezvous --------------------------------------------------------------------
+
+// Only its owner can read it: it holds the secret of the job.
+void write_place(const std::string& path, const Json& place) {
+  const std::string temporary = temporary_name(path), text = place.dump() + "\n";
+  {
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file.fd < 0) fail_errno("cannot write", temporary, errno);
+    const bool is_written =
+        ::write(file.fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+        fsync(file.fd) == 0;
+    const int error = errno;
+    if (!is_written) {
+      ::unlink(temporary.c_str());
+      fail_errno("cannot write", temporary, error);
+    }
+  }
+  rename_path(temporary, path);
+}
+
+// What rank 0 wrote: where it may be found, the likeliest first. Nothing yet: none.
+std::vector<Endpoint> read_place(RankPlace& place) {
+  constexpr int64_t kMost = 1 << 16;
+  std::vector<Endpoint> endpoints;
+  if (!path_exists(place.file) || file_size(place.file) > kMost) return endpoints;
+  const Json json = Json::parse(read_file(place.file), place.file);
+  const auto port = static_cast<int>(json.get_int("port", place.file));
+  place.secret = json.get_string("secret", place.file);
+  const std::string& host = json.get_string("host", place.file);
+  if (host == host_name()) endpoints.push_back({"127.0.0.1", port});
+  for (const std::string& address : json.at("addresses", place.file).as_strings()) {
+    endpoints.push_back({address, port});
+  }
+  return endpoints;
+}
+
+// --- rank 0 --------------------------------------------------------------------------------------
+
+bool has_ended(const Socket& socket) {
+  char byte = 0;
+  const ssize_t count = ::recv(socket.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+// The ranks that have come, at rank 0.
+class Gathering {
+ public:
+  Gathering(const RankPlace& place, Meeting& meeting) : place_(place), meeting_(meeting) {
+    meeting_.members.resize(static_cast<size_t>(place.ranks));
+    meeting_.lines.resize(static_cast<size_t>(place.ranks));
+    meeting_.members[0] = {host_name(), {"", meeting.door.port()}};
+  }
+
+  // Errors: those of meet(), which the ranks that are there are told.
+  void wait_for_all() {
+    try {
+      while (count_ < place_.ranks) {
+        if (std::optional<Guest> guest = meeting_.door.next(0.1)) take(*guest);
+        check_arrived();
+        check(now_seconds() < meeting_.until, ErrorKind::ranks, "{} did not start within {:g} s{}",
+              missing(), place_.start_seconds, strangers());
+      }
+      Json members = Json::array();
+      for (const Member& m : meeting_.members) {
+        members.push_back(Json::object(
+            {{"host", m.host}, {"address", m.endpoint.host}, {"port", m.endpoint.port}}));
+      }
+      tell_all(Json::object({{"members", members}}));
+    } catch (const Error& error) {
+      tell_all(
+          Json::object({{"failed", error.what()}, {"is_usage", error.kind() == ErrorKind::usage}}));
+      throw;
+    }
+  }
+
+ private:
+  void tell_all(const Json& news) {
+    for (const Socket& line : meeting_.lines) {
+      if (line.is_open()) send_all(line, framed(news.dump()), now_seconds() + 1);
+    }
+  }
+
+  void take(Guest& guest) {
+    Json hello;
+    int64_t rank = 0, ranks = 0;
+    try {
+      hello = Json::parse(guest.hello, guest.address);
+      rank = hello.get_int("rank", guest.address), ranks = hello.get_int("ranks", guest.address);
+    } catch (const Error& error) {
+      return guest.refuse(place_.secret, error.what());
+    }
+    const std::string& version_there = hello.get_string("version", guest.address);
+    const std::string who =
+        fmt::format("rank {} ({})", rank, hello.get_string("host", guest.address));
+    const auto differ = [&](const std::string& text) {
+      guest.refuse(place_.secret, text);
+      throw Error(ErrorKind::usage, text);  // nor can the others go on
+    };
+    if (version_there != version()) {
+      differ(fmt::format("{} is heddle {}, rank 0 ({}) is {}; all need the same version", who,
+                         version_there, host_name(), version()));
+    }
+    if (ranks != place_.ranks) {
+      differ(fmt::format("{} was told that there are {} ranks, rank 0 ({}) that there are {}", who,
+                         ranks, host_name(), place_.ranks));
+    }
+    if (rank < 1 || rank >= ranks || meeting_.lines[static_cast<size_t>(rank)].is_open()) {
+      const std::string there =
+          rank >= 0 && rank < ranks ? meeting_.host(rank) : std::string("nowhere");
+      return guest.refuse(place_.secret,
+                          fmt::format("{} is there twice: the first is on {}; give each process a "
+                                      "--rank of its own",
+                                      who, there));
+    }
+    if (!guest.welcome(place_.secret)) return;
+    const auto at = static_cast<size_t>(rank);
+    meeting_.members[at] = {hello.get_string("host", guest.address),
+                            {guest.address, static_cast<int>(hello.get_int("port", "hello"))}};
+    meeting_.lines[at] = std::move(guest.socket);
+    ++count_;
+  }
+
+  void check_arrived() const {
+    for (size_t rank = 1; rank < meeting_.lines.size(); ++rank) {
+      const Socket& line = meeting_.lines[rank];
+      check(!line.is_open() || !has_ended(line), ErrorKind::ranks,
+            "rank {} ({}) has ended before all ranks were there", rank,
+            meeting_.members[rank].host);
+    }
+  }
+
+  std::string missing() const {
+    std::vector<size_t> ranks;
+    for (size_t rank = 1; rank < meeting_.lines.size(); ++rank) {
+      if (!meeting_.lines[rank].is_open()) ranks.push_back(rank);
+    }
+    return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+  }
+  std::string strangers() const {
+    const std::string& who = meeting_.door.turned_away();
+    return who.empty() ? "" : fmt::format(" ({})", who);
+  }
+
+  const RankPlace& place_;
+  Meeting& meeting_;
+  int64_t count_ = 1;  // with rank 0
+};
+
+Meeting meet_as_first(RankPlace& place) {
+  const bool is_local = place.file.empty() && place.endpoint.is_loopback();
+  Socket listener = place.listener >= 0 ? inherited_listener(place.listener)
+                                        : listen_at(place.endpoint.port, is_local);
+  if (!place.file.empty()) place.secret = hex_of(random_bytes(32));
+  const int port = port_of(listener);
+  Meeting meeting{.rank = 0,
+                  .secret = place.secret,
+                  .members = {},
+                  .lines = {},
+                  .door = Door(std::move(listener), place.secret),
+                  .until = now_seconds() + place.start_seconds};
+  if (!place.file.empty()) {
+    write_place(place.file, Json::object({{"host", host_name()},
+                                          {"addresses", own_addresses()},
+                                          {"port", port},
+                                          {"secret", place.secret}}));
+  }
+  try {
+    Gathering(place, meeting).wait_for_all();
+  } catch (...) {
+    if (!place.file.empty()) ::unlink(place.file.c_str());
+    throw;
+  }
+  if (!place.file.empty()) ::unlink(place.file.c_str());
+  return meeting;
+}
+
+// --- the others ----------------------------------------------------------------------------------
+
+// The connection to rank 0, once it is let in. Errors: ranks when the time is over.
+Socket reach_first(RankPlace& place, std::string_view hello, double until) {
+  constexpr double kAgain = 0.1, kLongest = 5;  // seconds
+  std::string why = place.file.empty() ? "" : place.file + " is not there", where = place.file;
+  while (now_seconds() < until) {
+    const auto endpoints =
+        place.file.empty() ? std::vector<Endpoint>{place.endpoint} : read_place(place);
+    for (const Endpoint& endpoint : endpoints) {
+      where = endpoint.text();
+      const double left = std::min(kLongest, until - now_seconds());
+      std::optional<Socket> socket = connect_to(endpoint, left, why);
+      if (!socket) continue;
+      const Reception reception =
+          knock(*socket, place.secret, hello, endpoint, now_seconds() + left, why);
+      if (reception == Reception::in) return std::move(*socket);
+      // A file may be that of a job that was killed, until rank 0 replaces it.
+      check(reception == Reception::gone || !place.file.empty(), ErrorKind::usage, "{}", why);
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(kAgain));
+  }
+  fail(ErrorKind::ranks, "rank {} could not reach rank 0 at {} within {:g} s: {}", place.rank,
+       where, place.start_seconds, why);
+}
+
+// Where all are, as rank 0 says. An address that only means rank 0's own machine becomes the one
+// by which that was reached.
+std::vector<Member> members_of(const Json& table, const Socket& line) {
+  const std::string first = peer_address(line);
+  std::vector<Member> members;
+  for (const Json& m : table.at("members").as_array()) {
+    Endpoint endpoint{m.get_string("address"), static_cast<int>(m.get_int("port"))};
+    if (endpoint.host.empty() || endpoint.is_loopback()) endpoint.host = first;
+    members.push_back({m.get_string("host"), endpoint});
+  }
+  return members;
+}
+
+Meeting meet_as_other(RankPlace& place) {
+  const bool is_local = place.file.empty() && place.endpoint.is_loopback();
+  const double until = now_seconds() + place.start_seconds;
+  Socket listener = listen_at(0, is_local);
+  const Json hello = Json::object({{"rank", place.rank},
+                                   {"ranks", place.ranks},
+                                   {"host", host_name()},
+                                   {"version", version()},
+                                   {"port", port_of(listener)}});
+  Socket line = reach_first(place, hello.dump(), until);
+  std::string text;
+  // Rank 0 began its wait earlier or later than this one; it decides when that is over.
+  const double patience = until + place.start_seconds + 5;
+  check(receive_frame(line, text, patience), ErrorKind::ranks,
+        "rank 0 has ended before all ranks were there");
+  const Json table = Json::parse(text, "rank 0");
+  if (const Json* failed = table.find("failed")) {
+    fail(table.get_bool("is_usage") ? ErrorKind::usage : ErrorKind::ranks, "{}",
+         failed->as_string());
+  }
+  Meeting meeting{.rank = place.rank,
+                  .secret = place.secret,
+                  .members = members_of(table, line),
+                  .lines = {},
+                  .door = Door(std::move(listener), place.secret),
+                  .until = now_seconds() + place.start_seconds};
+  check(std::ssize(meeting.members) == place.ranks, ErrorKind::data,
+        "rank 0 told of {} ranks, not {}", meeting.members.size(), place.ranks);
+  meeting.lines.push_back(std::move(line));
+  return meeting;
+}
+
+}  // namespace
+
+Meeting meet(RankPlace place) {
+  return place.rank == 0 ? meet_as_first(place) : meet_as_other(place);
+}
+
+}  // namespace heddle::dist

@@ -1,0 +1,54 @@
+// Ranks that sum over connections of TCP, each to log2(ranks) others.
+#pragma once
+
+#include <memory>
+
+#include "heddle/dist/group.h"
+#include "heddle/dist/rendezvous.h"
+#include "heddle/dist/start.h"
+#include "heddle/dist/watch.h"
+
+namespace heddle::dist {
+
+/// Recursive halving for sums and doubling for what all are to know: in step k a rank exchanges
+/// with the one whose number differs in bit k, sending and receiving at once. Each connection is
+/// proved as the rendezvous was.
+class TcpGroup final : public Group {
+ public:
+  /// Connects the ranks that have met. Errors: ranks where one of them does not come.
+  TcpGroup(Meeting meeting, const GroupOptions& options);
+  ~TcpGroup() override;
+
+  int64_t rank() const override { return rank_; }
+  int64_t ranks() const override { return ranks_; }
+  void reduce_scatter(std::span<float> values) override;
+  void all_gather(std::span<float> values) override;
+  std::vector<std::string> gather(std::string_view mine) override;
+  std::string broadcast(std::string_view of_rank_0) override;
+  void note_update(int64_t update) override;
+  void leave_with(std::string_view message) noexcept override;
+  void check_alive() override;
+
+ private:
+  enum class Call : uint32_t { reduce_scatter, all_gather, gather, broadcast };
+  struct Head;
+  class Sums;
+  class Texts;
+  void connect_partners(Meeting& meeting);
+  template <class Receiver>
+  void exchange(int64_t step, uint64_t values, std::span<const std::byte> bytes, bool sends,
+                Receiver* receiver);
+  void check_head(const Head& theirs, const Head& mine, int64_t partner) const;
+  [[noreturn]] void fail_partner(int64_t partner);
+  void begin(Call call);
+
+  int64_t rank_, ranks_;
+  std::unique_ptr<Watch> watch_;
+  std::vector<Socket> partners_;  // by step: rank() ^ 1, ^ 2, ^ 4, ..
+  Call call_ = Call::gather;      // the one under way
+  uint64_t calls_ = 0;
+  std::vector<std::byte> staging_;
+  int exceptions_;
+};
+
+}  // namespace heddle::dist
