@@ -2,9 +2,11 @@
 #include "heddle/base/signals.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace heddle {
 namespace {
@@ -13,9 +15,26 @@ std::atomic<int> noted{0};
 std::atomic<bool> has_hung_up{false};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not take a lock");
 
+std::atomic<int64_t> noted_at{0};  // milliseconds
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+int64_t now_milliseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
+}
+
+// Ctrl-C goes to all processes of a terminal, and `timeout`, systemd and launchers of ranks send
+// their signal to a process and to its group: what comes again at once is the same request.
 void note_signal(int number) {
+  constexpr int64_t kSameRequest = 300;  // milliseconds
+  const int64_t now = now_milliseconds();
   int none = 0;
-  if (!noted.compare_exchange_strong(none, number)) _exit(128 + number);
+  if (noted.compare_exchange_strong(none, number)) {
+    noted_at = now;
+  } else if (now - noted_at > kSameRequest) {
+    _exit(128 + number);
+  }
 }
 
 }  // namespace

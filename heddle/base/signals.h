@@ -4,8 +4,8 @@
 namespace heddle {
 
 /// From now on the first SIGINT or SIGTERM is only noted, for pending_signal() to see, and a second
-/// one ends the process at once with 128 + its number. For commands that poll; the others keep the
-/// system's behaviour. Calling it again changes nothing.
+/// one, 0.3 s later or more, ends the process at once with 128 + its number. For commands that
+/// poll; the others keep the system's behaviour. Calling it again changes nothing.
 void install_signal_handlers();
 
 /// From now on a SIGHUP is only noted, for take_hangup() to see.

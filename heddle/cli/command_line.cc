@@ -122,6 +122,11 @@ Option Subcommand::add_flag(const std::string& name, const std::string& help) {
       name, [](int64_t) {}, help));
 }
 
+void Subcommand::take_rest(std::vector<std::string>& words) {
+  app_->prefix_command();
+  app_->parse_complete_callback([app = app_, &words] { words = app->remaining(); });
+}
+
 void Subcommand::begin_group(const std::string& name) { app_->option_defaults()->group(name); }
 
 Option Subcommand::get_option(const std::string& name) const {

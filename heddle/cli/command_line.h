@@ -91,6 +91,9 @@ class Subcommand {
   /// A flag that is read and changes nothing.
   Option add_flag(const std::string& name, const std::string& help);
 
+  /// All words from the first on that is no flag of this command go to `words`: another command.
+  void take_rest(std::vector<std::string>& words);
+
   /// The heading in the help of all flags that are added from here on; at first "Options".
   void begin_group(const std::string& name);
 

@@ -29,6 +29,7 @@ void add_positions(Subcommand& app);
 void add_attention(Subcommand& app);
 void add_explain(Subcommand& app);
 void add_compare(Subcommand& app);
+void add_launch(Subcommand& app);
 void add_phrasebook(Subcommand& app);
 void add_shapes(Subcommand& app);
 void add_demo(Subcommand& app);

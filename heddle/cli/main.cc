@@ -227,7 +227,8 @@ std::string explain_usage(const CLI::ParseError& error, const Command& command,
                           const std::vector<std::string>& arguments) {
   const std::string who = command.words + (command.words.empty() ? "" : ": ");
   // An unknown flag comes first: it is often why something else seems to be missing.
-  const std::vector<std::string> words = command.app->remaining();
+  std::vector<std::string> words = command.app->remaining();
+  if (command.app->get_prefix_command()) words.clear();  // of another command
   for (const std::string& extra : words) {
     const std::string flag = extra.substr(0, extra.find('='));
     if (flag.size() < 2 || flag[0] != '-' || std::isdigit(flag[1])) continue;
@@ -245,7 +246,7 @@ std::string explain_usage(const CLI::ParseError& error, const Command& command,
 // Adds every command under the heading of its group, in the order of `heddle --help`.
 void add_commands(Subcommand& program) {
   const std::pair<const char*, std::vector<void (*)(Subcommand&)>> groups[] = {
-      {"Train", {add_train, add_tokenizer, add_compare, add_demo}},
+      {"Train", {add_train, add_launch, add_tokenizer, add_compare, add_demo}},
       {"Use",
        {add_translate, add_generate, add_fill, add_classify, add_detect, add_caption, add_embed,
         add_serve, add_forward}},

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 namespace heddle {
 namespace {
@@ -23,9 +24,22 @@ TEST(SignalsDeathTest, second_signal_ends_the_program_at_once) {
       {
         install_signal_handlers();
         raise(SIGINT);
+        usleep(400'000);
         raise(SIGINT);
       },
       ::testing::ExitedWithCode(130), "");
+}
+
+// A launcher passes on what the terminal has sent to all.
+TEST(SignalsDeathTest, signal_that_comes_twice_at_once_counts_as_one) {
+  EXPECT_EXIT(
+      {
+        install_signal_handlers();
+        raise(SIGINT);
+        raise(SIGINT);
+        _exit(pending_signal());
+      },
+      ::testing::ExitedWithCode(SIGINT), "");
 }
 
 }  // namespace
