@@ -1,0 +1,173 @@
+// Ranks that are killed, stopped, stuck or fail: the others name them and end.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "heddle/base/error.h"
+#include "heddle/dist/socket.h"
+#include "tests/support/rank_processes.h"
+
+namespace heddle::testing {
+namespace {
+
+using dist::GroupOptions;
+
+constexpr int kRanks = static_cast<int>(ErrorKind::ranks);
+
+// Updates without an end, as training would make them.
+std::string train(const GroupOptions& options) {
+  const auto group = dist::make_group(options);
+  std::vector<float> values(10'000, 1.0f);
+  for (int64_t update = 1;; ++update) {
+    group->note_update(update);
+    group->reduce_scatter(values);
+    group->all_gather(values);
+    usleep(2000);
+  }
+}
+
+void expect_named(const RankOutcome& outcome, const std::string& text, double seconds) {
+  EXPECT_EQ(outcome.exit_code, kRanks);
+  EXPECT_NE(outcome.text.find(text), std::string::npos) << outcome.text;
+  EXPECT_LT(outcome.seconds, seconds);
+}
+
+class LostRank : public ::testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Each, LostRank, ::testing::Values(0, 2));
+
+TEST_P(LostRank, that_is_killed_is_named_by_all_others_at_once) {
+  const int64_t lost = GetParam();
+  RankProcesses processes(4, train);
+  sleep(3);  // of a rank is known what it said in the last second
+  processes.signal(lost, SIGKILL);
+  const auto outcomes = processes.wait();
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
+    if (rank == lost) continue;
+    expect_named(
+        outcome,
+        fmt::format("rank {} ({}) has ended without a word, in update ", lost, dist::host_name()),
+        10);
+  }
+}
+
+TEST_P(LostRank, that_is_stopped_is_named_after_its_silence) {
+  const int64_t lost = GetParam();
+  RankProcesses processes(4, train, [](GroupOptions& options) { options.lost_seconds = 2; });
+  sleep(1);
+  processes.signal(lost, SIGSTOP);
+  auto outcomes = processes.wait(7);  // the stopped one is killed then
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
+    if (rank == lost) continue;
+    expect_named(outcome, fmt::format("rank {} ({}) was last heard ", lost, dist::host_name()),
+                 6.5);
+  }
+}
+
+TEST_P(LostRank, that_fails_is_quoted_by_all_others) {
+  const int64_t lost = GetParam();
+  RankProcesses processes(4, [lost](const GroupOptions& options) {
+    const auto group = dist::make_group(options);
+    std::vector<float> values(100, 1.0f);
+    try {
+      for (int64_t update = 1;; ++update) {
+        check(update < 50 || group->rank() != lost, ErrorKind::system, "out: the disk is full");
+        group->note_update(update);
+        group->reduce_scatter(values);
+      }
+    } catch (const Error& error) {
+      group->leave_with(error.what());
+      throw;
+    }
+    return std::string();
+  });
+  const auto outcomes = processes.wait();
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
+    if (rank == lost) {
+      EXPECT_EQ(outcome.exit_code, static_cast<int>(ErrorKind::system));
+      EXPECT_EQ(outcome.text, "out: the disk is full");
+    } else {
+      expect_named(outcome,
+                   fmt::format("rank {} ({}): out: the disk is full", lost, dist::host_name()), 10);
+    }
+  }
+}
+
+TEST_P(LostRank, that_does_not_get_on_is_named_and_those_that_wait_for_it_are_not) {
+  const int64_t lost = GetParam();
+  RankProcesses processes(
+      4,
+      [lost](const GroupOptions& options) {
+        const auto group = dist::make_group(options);
+        std::vector<float> values(100, 1.0f);
+        for (int64_t update = 1;; ++update) {
+          group->note_update(update);
+          for (int i = 0; update == 7 && group->rank() == lost && i < 300; ++i) {
+            usleep(100'000);
+            group->check_alive();
+          }
+          group->reduce_scatter(values);
+        }
+        return std::string();
+      },
+      [](GroupOptions& options) { options.step_seconds = 2; });
+  for (const RankOutcome& outcome : processes.wait()) {
+    expect_named(outcome, fmt::format("rank {} ({}) has not got on for ", lost, dist::host_name()),
+                 15);
+    EXPECT_NE(outcome.text.find(", in update 7"), std::string::npos) << outcome.text;
+  }
+}
+
+TEST(MissingRank, is_named_by_all_that_came) {
+  RankProcesses processes(
+      4,
+      [](const GroupOptions& options) {
+        if (options.rank == 1 || options.rank == 3) return std::string("never came");
+        return train(options);
+      },
+      [](GroupOptions& options) { options.start_seconds = 2; });
+  const auto outcomes = processes.wait();
+  for (const size_t rank : {0, 2}) {
+    expect_named(outcomes[rank], "ranks 1, 3 did not start within 2 s", 10);
+  }
+}
+
+TEST(MissingRank, that_ended_while_the_others_came_is_named) {
+  RankProcesses processes(4, [](const GroupOptions& options) {
+    if (options.rank == 3) {
+      sleep(3);
+      return std::string("late");
+    }
+    if (options.rank == 2) alarm(1);  // ends it by SIGALRM
+    return train(options);
+  });
+  const auto outcomes = processes.wait();
+  for (const size_t rank : {0, 1}) {
+    expect_named(
+        outcomes[rank],
+        fmt::format("rank 2 ({}) has ended before all ranks were there", dist::host_name()), 10);
+  }
+}
+
+TEST(FinishedRank, that_said_good_bye_is_no_loss) {
+  RankProcesses processes(4, [](const GroupOptions& options) {
+    {
+      const auto group = dist::make_group(options);
+      group->barrier();
+      if (group->rank() == 3) return std::string("first");
+      sleep(2);  // saving, say
+      group->check_alive();
+    }
+    return std::string("last");
+  });
+  const auto outcomes = processes.wait();
+  for (size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(outcomes[rank].text, rank == 3 ? "first" : "last");
+    EXPECT_EQ(outcomes[rank].exit_code, 0);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,222 @@
+// How ranks find each other, and who is kept out.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/dist/secret.h"
+#include "heddle/dist/socket.h"
+#include "tests/support/cli_runner.h"
+#include "tests/support/rank_processes.h"
+
+namespace heddle::testing {
+namespace {
+
+using dist::GroupOptions;
+
+constexpr int kUsage = static_cast<int>(ErrorKind::usage);
+
+std::string meet(const GroupOptions& options) {
+  const auto group = dist::make_group(options);
+  std::string all;
+  for (const std::string& text : group->gather(std::to_string(group->rank()))) all += text;
+  return all;
+}
+
+void expect_error(const RankOutcome& outcome, int code, const std::string& text) {
+  EXPECT_EQ(outcome.exit_code, code) << outcome.text;
+  EXPECT_NE(outcome.text.find(text), std::string::npos) << outcome.text;
+}
+
+// RFC 4231, test case 2.
+TEST(Secret, proof_is_hmac_sha256) {
+  EXPECT_EQ(dist::hex_of(dist::proof_of("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+TEST(Meeting, rank_with_another_secret_is_kept_out_and_told_so) {
+  RankProcesses processes(
+      2,
+      [](const GroupOptions& options) {
+        if (options.rank == 1) setenv("HEDDLE_SECRET", "quite another secret", 1);
+        return meet(options);
+      },
+      [](GroupOptions& options) { options.start_seconds = 2; });
+  const auto outcomes = processes.wait();
+  expect_error(outcomes[0], static_cast<int>(ErrorKind::ranks),
+               "rank 1 did not start within 2 s (a wrong secret came from 127.0.0.1)");
+  expect_error(outcomes[1], kUsage, "has another secret");
+}
+
+TEST(Meeting, second_process_of_a_rank_is_sent_away_and_the_others_meet) {
+  RankProcesses processes(
+      5,
+      [](const GroupOptions& options) {
+        if (options.start_seconds == 19) usleep(500'000);  // the second rank 1
+        if (options.rank == 3) sleep(2);
+        return meet(options);
+      },
+      [](GroupOptions& options) {
+        options.ranks = 4;
+        if (options.rank == 4) options.rank = 1, options.start_seconds = 19;
+      });
+  const auto outcomes = processes.wait();
+  for (size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(outcomes[rank].text, "0123");
+  expect_error(outcomes[4], kUsage, "is there twice: the first is on " + dist::host_name());
+}
+
+TEST(Meeting, ranks_that_were_told_other_counts_end_with_both) {
+  RankProcesses processes(2, meet, [](GroupOptions& options) {
+    if (options.rank == 1) options.ranks = 4;
+  });
+  for (const RankOutcome& outcome : processes.wait()) {
+    expect_error(outcome, kUsage, "was told that there are 4 ranks, rank 0");
+  }
+}
+
+TEST(Meeting, strangers_at_the_port_are_let_go) {
+  RankProcesses processes(2, [](const GroupOptions& options) {
+    std::vector<dist::Socket> strangers;
+    if (options.rank == 1) {
+      const int port = dist::parse_endpoint(options.rendezvous.substr(6), "").port;
+      const std::string head = "heddle-ranks 1\r\n" + std::string(32, 'n');
+      const std::string sayings[] = {"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
+                                     std::string(100'000, '\xff'),
+                                     "heddle-ranks 2\r\n",
+                                     "heddle-",
+                                     head,
+                                     head + std::string(4, '\xff'),
+                                     head + std::string(4, '\0'),
+                                     head + dist::framed(std::string(33, 'x')),
+                                     head + dist::framed(std::string(4000, 'x'))};
+      std::string why;
+      for (int i = 0; i < 120; ++i) {  // more than there is room for
+        auto socket = dist::connect_to({"127.0.0.1", port}, 5, why);
+        if (!socket) return "no connection: " + why;
+        dist::send_all(*socket, sayings[i % 9], dist::now_seconds());
+        strangers.push_back(std::move(*socket));
+      }
+    }
+    return meet(options);
+  });
+  for (const RankOutcome& outcome : processes.wait()) {
+    EXPECT_EQ(outcome.text, "01");
+    EXPECT_LT(outcome.seconds, 10);
+  }
+}
+
+TEST(Meeting, what_listens_there_and_is_no_rank_is_named) {
+  dist::Socket other = dist::listen_at(0, true);
+  const int port = dist::port_of(other);
+  RankProcesses processes(1, [port](const GroupOptions& given) {
+    GroupOptions options = given;
+    options.rendezvous = fmt::format("tcp://localhost:{}", port);
+    options.rank = 1, options.ranks = 2;
+    return meet(options);
+  });
+  ASSERT_TRUE(dist::wait_for(other, false, dist::now_seconds() + 10));
+  const auto caller = dist::accept_one(other);
+  dist::send_all(*caller, "HTTP/1.1 400 Bad Request\r\n\r\n", dist::now_seconds() + 1);
+  expect_error(processes.wait()[0], kUsage, "is no rank of this version of heddle");
+}
+
+TEST(Meeting, port_that_is_taken_is_a_system_error) {
+  dist::Socket other = dist::listen_at(0, true);
+  setenv("HEDDLE_SECRET", "a secret that tests share", 1);
+  GroupOptions options;
+  options.rendezvous = fmt::format("tcp://127.0.0.1:{}", dist::port_of(other));
+  options.rank = 0, options.ranks = 2;
+  try {
+    dist::make_group(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::system);
+    EXPECT_NE(std::string(error.what()).find("is taken"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Meeting, by_a_file_which_its_owner_alone_can_read_and_which_is_gone_afterwards) {
+  TempDir folder;
+  const std::string path = (folder / "place").string();
+  // Of a job that was killed: nobody listens there.
+  write_file(path, R"({"host":"gone","addresses":["127.0.0.1"],"port":1,"secret":"old"})");
+  RankProcesses processes(4, [path](const GroupOptions& given) {
+    GroupOptions options = given;
+    unsetenv("HEDDLE_SECRET");
+    unsetenv("HEDDLE_LISTENER");
+    options.rendezvous = "file://" + path;
+    std::string mode;
+    if (options.rank == 0) usleep(300'000);
+    if (options.rank == 3) {
+      sleep(1);
+      struct stat status = {};
+      stat(path.c_str(), &status);
+      mode = fmt::format(" {:o}", status.st_mode & 0777);
+    }
+    return meet(options) + mode;
+  });
+  const auto outcomes = processes.wait();
+  for (size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(outcomes[rank].text, rank == 3 ? "0123 600" : "0123");
+  }
+  EXPECT_FALSE(path_exists(path));
+}
+
+// --- flags and environment -----------------------------------------------------------------------
+
+std::string error_of(const GroupOptions& options) {
+  try {
+    dist::make_group(options);
+    return "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+}
+
+TEST(GroupFlags, that_contradict_each_other_are_usage_errors) {
+  unsetenv("HEDDLE_SECRET");
+  const std::string at = "tcp://127.0.0.1:29500";
+  const auto expect = [](const GroupOptions& options, const std::string& text) {
+    const std::string error = error_of(options);
+    EXPECT_NE(error.find(text), std::string::npos) << error;
+  };
+  expect({.rank = 0, .ranks = 2}, "no place to meet");
+  expect({.rendezvous = at}, "which of how many");
+  expect({.rendezvous = at, .rank = 2, .ranks = 2}, "they count from 0 to 1");
+  expect({.rendezvous = at, .rank = 0, .ranks = 3}, "1, 2, 4, 8");
+  expect({.rendezvous = at, .rank = 0, .ranks = 2}, "need a secret");
+  expect({.rendezvous = "udp://x", .rank = 0, .ranks = 2}, "tcp://HOST:PORT or file://PATH");
+  expect({.rendezvous = "file://", .rank = 0, .ranks = 2}, "tcp://HOST:PORT or file://PATH");
+  expect({.rendezvous = "tcp://host", .rank = 0, .ranks = 2}, "HOST:PORT is needed");
+  expect({.rendezvous = "tcp://host:0", .rank = 0, .ranks = 2}, "HOST:PORT is needed");
+  expect({.rendezvous = "tcp://a:b:5", .rank = 0, .ranks = 2}, "HOST:PORT is needed");
+  setenv("HEDDLE_SECRET", "short", 1);
+  expect({.rendezvous = at, .rank = 0, .ranks = 2}, "the secret has 5 bytes");
+  setenv("HEDDLE_SECRET", "long enough for a test", 1);
+  expect({.rendezvous = "tcp://no-such-host.invalid:5", .rank = 1, .ranks = 2}, "is not known");
+  setenv("HEDDLE_RANK", "first", 1);
+  expect({.rendezvous = at, .ranks = 2}, "HEDDLE_RANK is 'first'");
+  unsetenv("HEDDLE_RANK");
+  unsetenv("HEDDLE_SECRET");
+}
+
+TEST(GroupFlags, one_rank_is_alone_and_a_launcher_counts_with_a_rendezvous_only) {
+  EXPECT_TRUE(dist::make_group({})->is_alone());
+  setenv("SLURM_PROCID", "1", 1);
+  setenv("SLURM_NTASKS", "4", 1);
+  EXPECT_TRUE(dist::make_group({})->is_alone());
+  EXPECT_NE(error_of({.rendezvous = "tcp://127.0.0.1:29500"}).find("need a secret"),
+            std::string::npos);
+  setenv("SLURM_NTASKS", "1", 1);
+  setenv("SLURM_PROCID", "0", 1);
+  EXPECT_TRUE(dist::make_group({.rendezvous = "tcp://127.0.0.1:29500"})->is_alone());
+  unsetenv("SLURM_PROCID");
+  unsetenv("SLURM_NTASKS");
+}
+
+}  // namespace
+}  // namespace heddle::testing
