@@ -1,0 +1,36 @@
+// Flags of groups of ranks.
+#include "heddle/cli/group_flags.h"
+
+namespace heddle::cli {
+
+void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
+  command.begin_group("Ranks");
+  command.add_option("--rendezvous", options.rendezvous,
+                     "where the ranks of a training meet: tcp://HOST:PORT of rank 0, or "
+                     "file://PATH on a shared disk; else HEDDLE_RENDEZVOUS");
+  command
+      .add_option("--rank", options.rank,
+                  "which of them this process is, from 0; else HEDDLE_RANK, SLURM_PROCID or "
+                  "OMPI_COMM_WORLD_RANK")
+      .not_negative();
+  command
+      .add_option("--ranks", options.ranks,
+                  "how many there are, a power of two; else HEDDLE_RANKS, SLURM_NTASKS or "
+                  "OMPI_COMM_WORLD_SIZE")
+      .positive();
+  command.add_flag("--any-cpu", options.any_cpu,
+                   "let ranks differ in their instruction sets: the result then has other bits");
+  command.add_setting("--start-seconds", options.start_seconds, "by when all ranks must be there")
+      .positive();
+  command
+      .add_setting("--lost-seconds", options.lost_seconds,
+                   "a rank that is silent for so long is lost: all end")
+      .positive();
+  command
+      .add_setting("--step-seconds", options.step_seconds,
+                   "and one that does not get on for so long")
+      .positive();
+  command.begin_group("Options");
+}
+
+}  // namespace heddle::cli

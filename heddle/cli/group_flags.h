@@ -1,0 +1,13 @@
+// The flags by which a process is told of which group of ranks it is one.
+#pragma once
+
+#include "heddle/cli/command_line.h"
+#include "heddle/dist/start.h"
+
+namespace heddle::cli {
+
+/// Adds --rendezvous, --rank, --ranks, --any-cpu and the deadlines, under a heading of their own.
+/// What is not given is read from the environment, see dist::make_group().
+void add_group_flags(Subcommand& command, dist::GroupOptions& options);
+
+}  // namespace heddle::cli
