@@ -21,8 +21,27 @@ namespace {
 
 // --- the file of a rendezvous --------------------------------------------------------------------
 
-// Only its owner can read it: it holds the secret of the job.
+constexpr const char* kKind = "heddle_rendezvous";  // the key by which such a file is known
+
+// Errors: usage for a file of something else.
+Json parse_place(const std::string& path) {
+  constexpr int64_t kMost = 1 << 16;  // bytes
+  try {
+    check(file_size(path) <= kMost, ErrorKind::data, "it is too long");
+    Json json = Json::parse(read_file(path), path);
+    json.get_bool(kKind);
+    return json;
+  } catch (const Error& error) {
+    fail(ErrorKind::usage,
+         "{} is there and is no rendezvous of heddle ({}); name a file that is not there", path,
+         error.what());
+  }
+}
+
+// Only its owner can read it: it holds the secret of the job. It may replace one of a job that was
+// killed.
 void write_place(const std::string& path, const Json& place) {
+  if (path_exists(path)) parse_place(path);
   const std::string temporary = temporary_name(path), text = place.dump() + "\n";
   {
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -41,10 +60,9 @@ void write_place(const std::string& path, const Json& place) {
 
 // What rank 0 wrote: where it may be found, the likeliest first. Nothing yet: none.
 std::vector<Endpoint> read_place(RankPlace& place) {
-  constexpr int64_t kMost = 1 << 16;
   std::vector<Endpoint> endpoints;
-  if (!path_exists(place.file) || file_size(place.file) > kMost) return endpoints;
-  const Json json = Json::parse(read_file(place.file), place.file);
+  if (!path_exists(place.file)) return endpoints;
+  const Json json = parse_place(place.file);
   const auto port = static_cast<int>(json.get_int("port", place.file));
   place.secret = json.get_string("secret", place.file);
   const std::string& host = json.get_string("host", place.file);
@@ -180,7 +198,8 @@ Meeting meet_as_first(RankPlace& place) {
                   .door = Door(std::move(listener), place.secret),
                   .until = now_seconds() + place.start_seconds};
   if (!place.file.empty()) {
-    write_place(place.file, Json::object({{"host", host_name()},
+    write_place(place.file, Json::object({{kKind, true},
+                                          {"host", host_name()},
                                           {"addresses", own_addresses()},
                                           {"port", port},
                                           {"secret", place.secret}}));

@@ -142,7 +142,9 @@ TEST(Meeting, by_a_file_which_its_owner_alone_can_read_and_which_is_gone_afterwa
   TempDir folder;
   const std::string path = (folder / "place").string();
   // Of a job that was killed: nobody listens there.
-  write_file(path, R"({"host":"gone","addresses":["127.0.0.1"],"port":1,"secret":"old"})");
+  write_file(
+      path,
+      R"({"heddle_rendezvous":true,"host":"gone","addresses":["127.0.0.1"],"port":1,"secret":"old"})");
   RankProcesses processes(4, [path](const GroupOptions& given) {
     GroupOptions options = given;
     unsetenv("HEDDLE_SECRET");
@@ -163,6 +165,22 @@ TEST(Meeting, by_a_file_which_its_owner_alone_can_read_and_which_is_gone_afterwa
     EXPECT_EQ(outcomes[rank].text, rank == 3 ? "0123 600" : "0123");
   }
   EXPECT_FALSE(path_exists(path));
+}
+
+TEST(Meeting, file_of_something_else_is_left_alone) {
+  TempDir folder;
+  const std::string path = (folder / "notes.txt").string();
+  write_file(path, "what I wanted to keep\n");
+  RankProcesses processes(2, [path](const GroupOptions& given) {
+    GroupOptions options = given;
+    unsetenv("HEDDLE_LISTENER");
+    options.rendezvous = "file://" + path;
+    return meet(options);
+  });
+  for (const RankOutcome& outcome : processes.wait()) {
+    expect_error(outcome, kUsage, "is there and is no rendezvous of heddle");
+  }
+  EXPECT_EQ(read_file(path), "what I wanted to keep\n");
 }
 
 // --- flags and environment -----------------------------------------------------------------------
