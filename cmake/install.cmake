@@ -20,6 +20,9 @@ endforeach()
 set_target_properties(heddle_options PROPERTIES EXPORT_NAME options)
 
 install(TARGETS heddle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET heddle-mpi)
+  install(TARGETS heddle-mpi LIBRARY DESTINATION lib)
+endif()
 install(TARGETS heddle_library ${layer_targets} EXPORT heddleTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -19,9 +19,31 @@ namespace heddle::dist {
 
 namespace {
 
-// --- the file of a rendezvous --------------------------------------------------------------------
+// --- where rank 0 is, and the secret of the job --------------------------------------------------
 
 constexpr const char* kKind = "heddle_rendezvous";  // the key by which such a file is known
+
+Json place_json(int port, const std::string& secret) {
+  return Json::object({{kKind, true},
+                       {"host", host_name()},
+                       {"addresses", own_addresses()},
+                       {"port", port},
+                       {"secret", secret}});
+}
+
+// Where rank 0 may be found, the likeliest first; `secret` becomes that of the job.
+std::vector<Endpoint> endpoints_of(const Json& json, const std::string& source,
+                                   std::string& secret) {
+  std::vector<Endpoint> endpoints;
+  const auto port = static_cast<int>(json.get_int("port", source));
+  secret = json.get_string("secret", source);
+  const std::string& host = json.get_string("host", source);
+  if (host == host_name()) endpoints.push_back({"127.0.0.1", port});
+  for (const std::string& address : json.at("addresses", source).as_strings()) {
+    endpoints.push_back({address, port});
+  }
+  return endpoints;
+}
 
 // Errors: usage for a file of something else.
 Json parse_place(const std::string& path) {
@@ -38,7 +60,7 @@ Json parse_place(const std::string& path) {
   }
 }
 
-// Only its owner can read it: it holds the secret of the job. It may replace one of a job that was
+// Only its owner can read the file: it holds the secret. It may replace one of a job that was
 // killed.
 void write_place(const std::string& path, const Json& place) {
   if (path_exists(path)) parse_place(path);
@@ -58,19 +80,10 @@ void write_place(const std::string& path, const Json& place) {
   rename_path(temporary, path);
 }
 
-// What rank 0 wrote: where it may be found, the likeliest first. Nothing yet: none.
+// What rank 0 wrote. Nothing yet: none.
 std::vector<Endpoint> read_place(RankPlace& place) {
-  std::vector<Endpoint> endpoints;
-  if (!path_exists(place.file)) return endpoints;
-  const Json json = parse_place(place.file);
-  const auto port = static_cast<int>(json.get_int("port", place.file));
-  place.secret = json.get_string("secret", place.file);
-  const std::string& host = json.get_string("host", place.file);
-  if (host == host_name()) endpoints.push_back({"127.0.0.1", port});
-  for (const std::string& address : json.at("addresses", place.file).as_strings()) {
-    endpoints.push_back({address, port});
-  }
-  return endpoints;
+  if (!path_exists(place.file)) return {};
+  return endpoints_of(parse_place(place.file), place.file, place.secret);
 }
 
 // --- rank 0 --------------------------------------------------------------------------------------
@@ -189,7 +202,7 @@ Meeting meet_as_first(RankPlace& place) {
   const bool is_local = place.file.empty() && place.endpoint.is_loopback();
   Socket listener = place.listener >= 0 ? inherited_listener(place.listener)
                                         : listen_at(place.endpoint.port, is_local);
-  if (!place.file.empty()) place.secret = hex_of(random_bytes(32));
+  if (!place.file.empty() || place.broadcast) place.secret = hex_of(random_bytes(32));
   const int port = port_of(listener);
   Meeting meeting{.rank = 0,
                   .secret = place.secret,
@@ -197,13 +210,8 @@ Meeting meet_as_first(RankPlace& place) {
                   .lines = {},
                   .door = Door(std::move(listener), place.secret),
                   .until = now_seconds() + place.start_seconds};
-  if (!place.file.empty()) {
-    write_place(place.file, Json::object({{kKind, true},
-                                          {"host", host_name()},
-                                          {"addresses", own_addresses()},
-                                          {"port", port},
-                                          {"secret", place.secret}}));
-  }
+  if (!place.file.empty()) write_place(place.file, place_json(port, place.secret));
+  if (place.broadcast) place.broadcast(place_json(port, place.secret).dump());
   try {
     Gathering(place, meeting).wait_for_all();
   } catch (...) {
@@ -220,9 +228,10 @@ Meeting meet_as_first(RankPlace& place) {
 Socket reach_first(RankPlace& place, std::string_view hello, double until) {
   constexpr double kAgain = 0.1, kLongest = 5;  // seconds
   std::string why = place.file.empty() ? "" : place.file + " is not there", where = place.file;
+  std::vector<Endpoint> endpoints = {place.endpoint};
+  if (place.broadcast) endpoints = endpoints_of(Json::parse(place.broadcast(""), "rank 0"), "rank 0", place.secret);
   while (now_seconds() < until) {
-    const auto endpoints =
-        place.file.empty() ? std::vector<Endpoint>{place.endpoint} : read_place(place);
+    if (!place.file.empty()) endpoints = read_place(place);
     for (const Endpoint& endpoint : endpoints) {
       where = endpoint.text();
       const double left = std::min(kLongest, until - now_seconds());
@@ -231,8 +240,10 @@ Socket reach_first(RankPlace& place, std::string_view hello, double until) {
       const Reception reception =
           knock(*socket, place.secret, hello, endpoint, now_seconds() + left, why);
       if (reception == Reception::in) return std::move(*socket);
-      // A file may be that of a job that was killed, until rank 0 replaces it.
-      check(reception == Reception::gone || !place.file.empty(), ErrorKind::usage, "{}", why);
+      // A file may be that of a job that was killed, until rank 0 replaces it; and an address that
+      // rank 0 has may be another machine's here.
+      check(reception == Reception::gone || !place.file.empty() || place.broadcast,
+            ErrorKind::usage, "{}", why);
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(kAgain));
   }

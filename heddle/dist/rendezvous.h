@@ -1,6 +1,7 @@
 // Where ranks find each other: at a port of rank 0, or by a file that says where that is.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,11 @@ namespace heddle::dist {
 /// What a rank knows of its group before it meets the others.
 struct RankPlace {
   int64_t rank = 0, ranks = 1;
-  Endpoint endpoint;   ///< of rank 0; none with a file
-  std::string file;    ///< where rank 0 says where it is; "" for none
-  std::string secret;  ///< of the job; that of the file where there is one
+  Endpoint endpoint;  ///< of rank 0; none with a file
+  std::string file;   ///< where rank 0 says where it is; "" for none
+  /// Or the way by which it says it: gives the text of rank 0 to all.
+  std::function<std::string(std::string)> broadcast = {};
+  std::string secret;  ///< of the job; with `file` or `broadcast` rank 0 makes one
   int listener = -1;   ///< a listener that the launcher gave to rank 0
   double start_seconds = 60;
 };

@@ -7,8 +7,9 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/dist/mpi/mpi_wire.h"
+#include "heddle/dist/rank_group.h"
 #include "heddle/dist/rendezvous.h"
-#include "heddle/dist/tcp_group.h"
 
 namespace heddle::dist {
 
@@ -52,6 +53,13 @@ void read_environment(GroupOptions& o) {
   }
 }
 
+void check_count(int64_t ranks) {
+  check(std::has_single_bit(static_cast<uint64_t>(ranks)) && ranks <= 64, ErrorKind::usage,
+        "there are {} ranks; 1, 2, 4, 8, 16, 32 or 64 are needed, so that sums have the same bits "
+        "for each",
+        ranks);
+}
+
 void check_place(const GroupOptions& o) {
   check(!o.rendezvous.empty(), ErrorKind::usage,
         "this is rank {} of {} ranks, but they have no place to meet: give all of them "
@@ -63,10 +71,7 @@ void check_place(const GroupOptions& o) {
         o.rendezvous);
   check(o.rank < o.ranks, ErrorKind::usage, "--rank is {} of {} ranks; they count from 0 to {}",
         o.rank, o.ranks, o.ranks - 1);
-  check(std::has_single_bit(static_cast<uint64_t>(o.ranks)) && o.ranks <= 64, ErrorKind::usage,
-        "there are {} ranks; 1, 2, 4, 8, 16, 32 or 64 are needed, so that sums have the same bits "
-        "for each",
-        o.ranks);
+  check_count(o.ranks);
 }
 
 std::string secret_of_job() {
@@ -108,15 +113,28 @@ RankPlace place_of(const GroupOptions& o) {
   return place;
 }
 
+// Its messages on who is alive go by TCP, as those of all groups.
+std::unique_ptr<Group> group_by_mpi(const GroupOptions& o) {
+  auto wire = std::make_unique<MpiWire>();
+  check_count(wire->ranks());
+  RankPlace place;
+  place.rank = wire->rank(), place.ranks = wire->ranks();
+  place.start_seconds = o.start_seconds;
+  place.broadcast = [&](std::string text) { return wire->broadcast(std::move(text)); };
+  Meeting meeting = meet(std::move(place));
+  return std::make_unique<RankGroup>(std::move(meeting), std::move(wire), o);
+}
+
 }  // namespace
 
 std::unique_ptr<Group> make_group(const GroupOptions& options) {
   GroupOptions o = options;
   read_environment(o);
   const bool is_told_nothing = o.rendezvous.empty() && o.rank < 0 && o.ranks == 0;
+  if (is_told_nothing && is_started_by_mpi()) return group_by_mpi(o);
   if (is_told_nothing || (o.ranks == 1 && o.rank <= 0)) return std::make_unique<LocalGroup>();
   check_place(o);
-  return std::make_unique<TcpGroup>(meet(place_of(o)), o);
+  return std::make_unique<RankGroup>(meet(place_of(o)), nullptr, o);
 }
 
 }  // namespace heddle::dist

@@ -22,6 +22,7 @@ struct GroupOptions {
 };
 
 /// The group of this process; a LocalGroup where there is only one rank, which opens no connection.
+/// Without a rendezvous, where mpirun or srun --mpi has started several ranks, bytes go by MPI.
 /// The secret that ranks prove to each other is HEDDLE_SECRET, or what the file HEDDLE_SECRET_FILE
 /// holds; with a file:// rendezvous rank 0 makes one and writes it there, for its owner alone.
 /// Errors: usage where the flags contradict each other, a rank is there twice, versions or secrets

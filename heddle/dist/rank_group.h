@@ -1,4 +1,4 @@
-// Ranks that sum over connections of TCP, each to log2(ranks) others.
+// Ranks that exchange with log2(ranks) others, over TCP or MPI.
 #pragma once
 
 #include <memory>
@@ -7,17 +7,18 @@
 #include "heddle/dist/rendezvous.h"
 #include "heddle/dist/start.h"
 #include "heddle/dist/watch.h"
+#include "heddle/dist/wire.h"
 
 namespace heddle::dist {
 
 /// Recursive halving for sums and doubling for what all are to know: in step k a rank exchanges
-/// with the one whose number differs in bit k, sending and receiving at once. Each connection is
-/// proved as the rendezvous was.
-class TcpGroup final : public Group {
+/// with the one whose number differs in bit k, sending and receiving at once.
+class RankGroup final : public Group {
  public:
-  /// Connects the ranks that have met. Errors: ranks where one of them does not come.
-  TcpGroup(Meeting meeting, const GroupOptions& options);
-  ~TcpGroup() override;
+  /// Of the ranks that have met. wire: null: connections of TCP
+  /// Errors: ranks where one of them does not come.
+  RankGroup(Meeting meeting, std::unique_ptr<Wire> wire, const GroupOptions& options);
+  ~RankGroup() override;
 
   int64_t rank() const override { return rank_; }
   int64_t ranks() const override { return ranks_; }
@@ -34,7 +35,6 @@ class TcpGroup final : public Group {
   struct Head;
   class Sums;
   class Texts;
-  void connect_partners(Meeting& meeting);
   template <class Receiver>
   void exchange(int64_t step, uint64_t values, std::span<const std::byte> bytes, bool sends,
                 Receiver* receiver);
@@ -42,10 +42,10 @@ class TcpGroup final : public Group {
   [[noreturn]] void fail_partner(int64_t partner);
   void begin(Call call);
 
-  int64_t rank_, ranks_;
+  int64_t rank_, ranks_, steps_;
   std::unique_ptr<Watch> watch_;
-  std::vector<Socket> partners_;  // by step: rank() ^ 1, ^ 2, ^ 4, ..
-  Call call_ = Call::gather;      // the one under way
+  std::unique_ptr<Wire> wire_;
+  Call call_ = Call::gather;  // the one under way
   uint64_t calls_ = 0;
   std::vector<std::byte> staging_;
   int exceptions_;

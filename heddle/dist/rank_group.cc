@@ -1,23 +1,20 @@
 // Exchanges between two ranks, and the sums and texts that are made of them.
-#include "heddle/dist/tcp_group.h"
-
-#include <poll.h>
+#include "heddle/dist/rank_group.h"
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <thread>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/dist/tcp_wire.h"
 
 namespace heddle::dist {
 
 namespace {
 
-constexpr size_t kStaging = 1 << 18;               // bytes, received before they are added
 constexpr uint64_t kMostText = uint64_t{1} << 32;  // bytes of a gather or broadcast
 
 std::vector<std::string> hosts_of(const Meeting& meeting) {
@@ -37,19 +34,22 @@ void add_lower(float* mine, const float* theirs, size_t count) {
 
 }  // namespace
 
-// --- connections ---------------------------------------------------------------------------------
+// --- begin and end -------------------------------------------------------------------------------
 
-TcpGroup::TcpGroup(Meeting meeting, const GroupOptions& options)
+RankGroup::RankGroup(Meeting meeting, std::unique_ptr<Wire> wire, const GroupOptions& options)
     : rank_(meeting.rank),
       ranks_(std::ssize(meeting.members)),
+      steps_(std::bit_width(static_cast<uint64_t>(ranks_)) - 1),
       watch_(std::make_unique<Watch>(meeting.rank, hosts_of(meeting), std::move(meeting.lines),
                                      WatchOptions{.lost_seconds = options.lost_seconds,
                                                   .step_seconds = options.step_seconds})),
-      staging_(kStaging),
+      wire_(std::move(wire)),
+      staging_(Wire::kPart),
       exceptions_(std::uncaught_exceptions()) {
   try {
-    connect_partners(meeting);
-    for (const Socket& partner : partners_) watch_connection(partner, options.lost_seconds);
+    if (wire_ == nullptr) {
+      wire_ = std::make_unique<TcpWire>(meeting, *watch_, options.lost_seconds);
+    }
     barrier();
   } catch (const Error& error) {
     watch_->leave_with(error.what());
@@ -57,58 +57,14 @@ TcpGroup::TcpGroup(Meeting meeting, const GroupOptions& options)
   }
 }
 
-TcpGroup::~TcpGroup() {
+RankGroup::~RankGroup() {
   if (std::uncaught_exceptions() > exceptions_) watch_->leave_with("it has ended by an error");
-}
-
-// The higher rank connects to the lower one. Rank 0 only lets in, so that nobody waits in a circle.
-void TcpGroup::connect_partners(Meeting& meeting) {
-  std::string why;
-  for (int64_t bit = 1; bit < ranks_; bit *= 2) partners_.emplace_back();
-  for (size_t step = 0; step < partners_.size(); ++step) {
-    const int64_t partner = rank_ ^ (int64_t{1} << step);
-    if (partner > rank_) continue;
-    const Endpoint& endpoint = meeting.members[static_cast<size_t>(partner)].endpoint;
-    const std::string hello = Json::object({{"link", rank_}}).dump();
-    while (!partners_[step].is_open()) {
-      watch_->check_alive();
-      check(now_seconds() < meeting.until, ErrorKind::ranks, "{} cannot be reached at {}: {}",
-            watch_->name(partner), endpoint.text(), why);
-      std::optional<Socket> socket = connect_to(endpoint, 2, why);
-      if (!socket) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        continue;
-      }
-      // It may itself be connecting to others, and then lets nobody in.
-      if (knock(*socket, meeting.secret, hello, endpoint, meeting.until, why) == Reception::in) {
-        partners_[step] = std::move(*socket);
-      }
-    }
-  }
-  const auto is_missing = [](const Socket& s) { return !s.is_open(); };
-  while (std::ranges::any_of(partners_, is_missing)) {
-    watch_->check_alive();
-    check(now_seconds() < meeting.until, ErrorKind::ranks,
-          "it was not reached by all of its partners in time");
-    std::optional<Guest> guest = meeting.door.next(0.1);
-    if (!guest) continue;
-    const Json hello = Json::parse(guest->hello, guest->address);
-    const Json* const link = hello.find("link");
-    const uint64_t distance = link == nullptr ? 0 : static_cast<uint64_t>(link->as_int() ^ rank_);
-    const auto step = static_cast<size_t>(std::countr_zero(distance));
-    if (!std::has_single_bit(distance) || step >= partners_.size() || partners_[step].is_open()) {
-      guest->refuse(meeting.secret,
-                    fmt::format("all {} ranks of this job are there already", ranks_));
-      continue;
-    }
-    if (guest->welcome(meeting.secret)) partners_[step] = std::move(guest->socket);
-  }
 }
 
 // --- one exchange --------------------------------------------------------------------------------
 
 // What comes before the bytes of an exchange, so that ranks that have come apart find it at once.
-struct TcpGroup::Head {
+struct RankGroup::Head {
   uint32_t magic = 0x68646c31;
   Call call = Call::gather;
   uint64_t number = 0;  // of the call
@@ -121,30 +77,30 @@ struct TcpGroup::Head {
   }
 };
 
-void TcpGroup::begin(Call call) {
+void RankGroup::begin(Call call) {
   watch_->check_alive();
   call_ = call;
   ++calls_;
 }
 
-void TcpGroup::check_head(const Head& theirs, const Head& mine, int64_t partner) const {
+void RankGroup::check_head(const Head& theirs, const Head& mine, int64_t partner) const {
   check(theirs.magic == mine.magic && theirs.call == mine.call && theirs.number == mine.number &&
             theirs.values == mine.values,
         ErrorKind::internal, "{} is in {}, {} in {}", watch_->name(rank_), mine.text(),
         watch_->name(partner), theirs.text());
 }
 
-void TcpGroup::fail_partner(int64_t partner) {
+void RankGroup::fail_partner(int64_t partner) {
   watch_->fail_connection(partner, errno == 0 ? "it was closed" : std::strerror(errno));
 }
 
 // Sends and receives at once with the partner of a step, whatever the sizes. A receiver has
 // begin(bytes), room() for the next bytes and filled(count); null: nothing comes.
 template <class Receiver>
-void TcpGroup::exchange(int64_t step, uint64_t values, std::span<const std::byte> bytes, bool sends,
-                        Receiver* receiver) {
+void RankGroup::exchange(int64_t step, uint64_t values, std::span<const std::byte> bytes,
+                         bool sends, Receiver* receiver) {
   const int64_t partner = rank_ ^ (int64_t{1} << step);
-  const Socket& socket = partners_[static_cast<size_t>(step)];
+  const auto at = static_cast<size_t>(step);
   const Head mine{.call = call_, .number = calls_, .values = values, .bytes = bytes.size()};
   Head theirs;
   std::span<const std::byte> out_head = std::as_bytes(std::span(&mine, sends ? 1 : 0));
@@ -155,7 +111,7 @@ void TcpGroup::exchange(int64_t step, uint64_t values, std::span<const std::byte
   uint64_t expected = 0;
   const auto send_next = [&] {
     std::span<const std::byte>& next = out_head.empty() ? bytes : out_head;
-    const int64_t count = send_some(socket, next);
+    const int64_t count = wire_->send_some(at, next);
     if (count < 0) fail_partner(partner);
     next = next.subspan(static_cast<size_t>(count));
     return count > 0;
@@ -164,7 +120,7 @@ void TcpGroup::exchange(int64_t step, uint64_t values, std::span<const std::byte
     const bool is_head = !in_head.empty();
     std::span<std::byte> room = is_head ? in_head : receiver->room();
     if (!is_head) room = room.first(std::min<uint64_t>(room.size(), expected));
-    const int64_t count = receive_some(socket, room);
+    const int64_t count = wire_->receive_some(at, room);
     if (count < 0) fail_partner(partner);
     const auto got = static_cast<size_t>(count);
     if (is_head) {
@@ -186,11 +142,7 @@ void TcpGroup::exchange(int64_t step, uint64_t values, std::span<const std::byte
     if (is_receiving) has_moved |= receive_next();
     if (has_moved) continue;
     const bool is_sending = !out_head.empty() || !bytes.empty();
-    const int events = (is_receiving ? POLLIN : 0) | (is_sending ? POLLOUT : 0);
-    pollfd all[2] = {{socket.fd(), static_cast<short>(events), 0},
-                     {watch_->verdict_fd(), POLLIN, 0}};
-    ::poll(all, 2, 1000);
-    if (all[1].revents != 0) watch_->check_alive();
+    if (wire_->wait(at, is_receiving, is_sending, watch_->verdict_fd())) watch_->check_alive();
   }
   watch_->note_wait(-1);
 }
@@ -216,7 +168,7 @@ class Values {
 }  // namespace
 
 // Adds what comes, part by part, while the rest is on its way.
-class TcpGroup::Sums {
+class RankGroup::Sums {
  public:
   Sums(std::span<float> values, bool is_lower, std::span<std::byte> staging)
       : values_(values), is_lower_(is_lower), staging_(staging) {}
@@ -242,10 +194,10 @@ class TcpGroup::Sums {
   size_t held_ = 0;
 };
 
-void TcpGroup::reduce_scatter(std::span<float> values) {
+void RankGroup::reduce_scatter(std::span<float> values) {
   begin(Call::reduce_scatter);
   const int64_t n = std::ssize(values);
-  for (int64_t step = 0; step < std::ssize(partners_); ++step) {
+  for (int64_t step = 0; step < steps_; ++step) {
     const int64_t partner = rank_ ^ (int64_t{1} << step), among = int64_t{2} << step;
     const Slice mine = slice_of(n, rank_ % among, among),
                 theirs = slice_of(n, partner % among, among);
@@ -257,10 +209,10 @@ void TcpGroup::reduce_scatter(std::span<float> values) {
   }
 }
 
-void TcpGroup::all_gather(std::span<float> values) {
+void RankGroup::all_gather(std::span<float> values) {
   begin(Call::all_gather);
   const int64_t n = std::ssize(values);
-  for (int64_t step = std::ssize(partners_) - 1; step >= 0; --step) {
+  for (int64_t step = steps_ - 1; step >= 0; --step) {
     const int64_t partner = rank_ ^ (int64_t{1} << step), among = int64_t{2} << step;
     const Slice mine = slice_of(n, rank_ % among, among),
                 theirs = slice_of(n, partner % among, among);
@@ -275,7 +227,7 @@ void TcpGroup::all_gather(std::span<float> values) {
 // --- texts ---------------------------------------------------------------------------------------
 
 // A text of any length.
-class TcpGroup::Texts {
+class RankGroup::Texts {
  public:
   void begin(uint64_t bytes) {
     check(bytes <= kMostText, ErrorKind::internal, "a rank sends {} bytes of text", bytes);
@@ -290,7 +242,7 @@ class TcpGroup::Texts {
   size_t held_ = 0;
 };
 
-std::vector<std::string> TcpGroup::gather(std::string_view mine) {
+std::vector<std::string> RankGroup::gather(std::string_view mine) {
   begin(Call::gather);
   // Texts of neighbouring ranks, each behind its length: in step k those of 2^k.
   const auto with_length = [](std::string_view text) {
@@ -299,7 +251,7 @@ std::vector<std::string> TcpGroup::gather(std::string_view mine) {
     return all += text;
   };
   std::string all = with_length(mine);
-  for (int64_t step = 0; step < std::ssize(partners_); ++step) {
+  for (int64_t step = 0; step < steps_; ++step) {
     Texts theirs;
     exchange(step, 0, std::as_bytes(std::span(all)), true, &theirs);
     all = (rank_ >> step) & 1 ? theirs.text() + all : all + theirs.text();
@@ -319,10 +271,10 @@ std::vector<std::string> TcpGroup::gather(std::string_view mine) {
   return texts;
 }
 
-std::string TcpGroup::broadcast(std::string_view of_rank_0) {
+std::string RankGroup::broadcast(std::string_view of_rank_0) {
   begin(Call::broadcast);
   std::string text(rank_ == 0 ? of_rank_0 : "");
-  for (int64_t step = 0; step < std::ssize(partners_); ++step) {
+  for (int64_t step = 0; step < steps_; ++step) {
     const int64_t distance = int64_t{1} << step;
     if (rank_ < distance) {
       exchange<Texts>(step, 0, std::as_bytes(std::span(text)), true, nullptr);
@@ -335,8 +287,8 @@ std::string TcpGroup::broadcast(std::string_view of_rank_0) {
   return text;
 }
 
-void TcpGroup::note_update(int64_t update) { watch_->note_update(update); }
-void TcpGroup::leave_with(std::string_view message) noexcept { watch_->leave_with(message); }
-void TcpGroup::check_alive() { watch_->check_alive(); }
+void RankGroup::note_update(int64_t update) { watch_->note_update(update); }
+void RankGroup::leave_with(std::string_view message) noexcept { watch_->leave_with(message); }
+void RankGroup::check_alive() { watch_->check_alive(); }
 
 }  // namespace heddle::dist
