@@ -124,6 +124,31 @@ TEST_F(Analyze, folder_of_timm_is_read_as_the_family_it_is) {
   }
 }
 
+TEST_F(Analyze, an_update_on_several_ranks_is_predicted_by_the_closed_form) {
+  const CliResult result =
+      run_heddle({"analyze", "tiny", "--set", "vocab_size=10000", "--ranks", "8", "--link",
+                  "125MB/s", "--latency", "100", "--update", "0.8", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json all = Json::parse(result.out);
+  const auto parameters = static_cast<double>(all.get_int("parameters"));
+  const auto& ranks = all.at("ranks").as_array();
+  ASSERT_EQ(ranks.size(), 4u);
+  EXPECT_DOUBLE_EQ(ranks[0].get_double("seconds"), 0.8);
+  EXPECT_DOUBLE_EQ(ranks[3].get_double("compute_seconds"), 0.1);
+  EXPECT_NEAR(ranks[3].get_double("wire_seconds"),
+              2 * 7.0 / 8 * 4 * parameters / 125e6 + 2 * 3 * 100e-6, 1e-9);
+  EXPECT_NEAR(ranks[3].get_double("efficiency"), 0.8 / 8 / ranks[3].get_double("seconds"), 1e-12);
+  // Without a time given it is that of the FLOPs: half the batch, half the time.
+  const auto seconds = [](const char* batch) {
+    const CliResult known =
+        run_heddle({"analyze", "tiny", "--batch", batch, "--ranks", "1", "--json"});
+    return Json::parse(known.out).at("ranks").as_array()[0].get_double("seconds");
+  };
+  EXPECT_NEAR(seconds("64") / seconds("32"), 2, 0.8);  // the peak is measured each time
+  EXPECT_NE(run_heddle({"analyze", "tiny", "--ranks", "2", "--update", "1"}).out.find("efficiency"),
+            std::string::npos);
+}
+
 TEST_F(Analyze, bad_input_is_said) {
   const TempDir folder;
   write_file(folder / "config.json", "{\"model_type\": \"llama9\"}");
@@ -141,6 +166,9 @@ TEST_F(Analyze, bad_input_is_said) {
   expect_refused({"analyze", "stack", "--image", "28", "--length", "4"}, 2, "give one");
   expect_refused({"analyze", "gpt2", "--length", "2000"}, 3, "1024 learned positions");
   expect_refused({"analyze", "base", "--kernel", "1"}, 2, "--kernel is 1");
+  expect_refused({"analyze", "tiny", "--ranks", "3"}, 2, "3 ranks: a power of two");
+  expect_refused({"analyze", "tiny", "--ranks", "2", "--link", "fast"}, 2, "such as 10GbE");
+  expect_refused({"analyze", "tiny", "--ranks", "2", "--update", "-1"}, 2, "an update of -1");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "heddle/bench/layer_curve.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/inspect/analyze_ranks.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/inspect/model_sizes.h"
 
@@ -26,6 +27,7 @@ struct Flags {
   double seconds = 8;
   int threads = 0;
   std::string page;
+  RanksFlags ranks;
 };
 
 // An image as a sequence: a position a patch, windows of so many patches in either direction.
@@ -376,6 +378,7 @@ void run(Flags f) {
     curve = bench::layer_times(sizes, f.seconds);
   }
   const Json layers = layers_json(sizes, costs, curve);
+  const std::optional<RanksCost> ranks = ranks_cost(f.ranks, analysis);
   if (!f.page.empty()) {
     inspect::write_analysis_page(f.page, f.name, analysis, layers, sizes_json(images));
   }
@@ -383,10 +386,11 @@ void run(Flags f) {
     Json json = inspect::to_json(analysis);
     json["layers"] = layers;
     if (!images.empty()) json["sizes"] = sizes_json(images);
+    if (ranks) json["ranks"] = to_json(*ranks);
     fmt::print("{}\n", json.dump());
   } else if (f.page.empty()) {
-    fmt::print("{}{}{}", analysis_text(analysis), sizes_text(images),
-               layers_text(sizes, costs, curve));
+    fmt::print("{}{}{}{}", analysis_text(analysis), sizes_text(images),
+               layers_text(sizes, costs, curve), ranks ? to_text(*ranks) : "");
   }
 }
 
@@ -423,6 +427,7 @@ void add_analyze(Subcommand& app) {
   command.add_flag("--measure", flags.measure, "time such layers on this machine");
   command.add_setting("--seconds", flags.seconds, "for --measure, roughly");
   command.add_option("-t,--threads", flags.threads, "threads of --measure; 0: one a core");
+  add_ranks_flags(command, flags.ranks);
   command.add_flag("--json", flags.json, "one line of JSON");
   add_page_flag(command, flags.page, "write a page instead of printing the tables");
 }

@@ -1,0 +1,80 @@
+// The flags, the table and the JSON of a prediction for several ranks.
+#include "heddle/cli/inspect/analyze_ranks.h"
+
+#include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
+#include "heddle/bench/roof.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/inspect/pages/page.h"
+
+namespace heddle::cli {
+namespace {
+
+// What training takes of the registers' peak where nobody has measured it (docs/benchmarks.md).
+constexpr double kUsualShare = 0.6;
+
+// One rank's time over that of all ranks together.
+double efficiency(const RanksCost& cost, const inspect::RankedUpdate& u) {
+  return cost.updates.front().seconds() / (static_cast<double>(u.ranks) * u.seconds());
+}
+
+}  // namespace
+
+void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
+  command.add_option("--ranks", flags.ranks,
+                     "predict an update of the batch on 1, 2, 4 .. so many ranks");
+  command.add_setting("--link", flags.link, "between ranks: 10GbE, 25Gbit/s, 1.2GB/s");
+  command.add_setting("--latency", flags.latency, "of the link, in microseconds");
+  command.add_option("--update", flags.update,
+                     "seconds of an update on one rank [from FLOPs and this CPU's peak]");
+}
+
+std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& a) {
+  if (flags.ranks == 0) return std::nullopt;
+  RanksCost cost{.link = fmt::format("{} of {:g} us", flags.link, flags.latency),
+                 .update = "as given"};
+  double seconds = flags.update;
+  if (seconds == 0) {
+    const auto flops =
+        static_cast<double>(a.attention.has_flash ? a.training_flash_flops : a.training_flops);
+    const Precision precision = resolve_precision("auto");
+    const double least = bench::seconds_in_registers(flops, precision);
+    check(least > 0, ErrorKind::usage,
+          "the peak of this CPU is not known; say with --update what an update of one rank takes");
+    seconds = least / kUsualShare;
+    cost.update = fmt::format("{:.4g} GFLOPs at {:.0f} % of this CPU's peak in {} with {}",
+                              flops / 1e9, 100 * kUsualShare, dtype_name(precision.compute),
+                              counted(num_threads(), "thread"));
+  }
+  cost.updates = inspect::ranked_updates(
+      seconds, a.parameters, flags.ranks,
+      {.bytes_per_second = inspect::link_rate(flags.link), .latency = flags.latency * 1e-6});
+  return cost;
+}
+
+std::string to_text(const RanksCost& cost) {
+  std::string text = fmt::format(
+      "\nan update on several ranks over {} (one rank: {})\n  "
+      "{:>6}{:>16}{:>16}{:>16}{:>12}{:>18}\n",
+      cost.link, cost.update, "ranks", "compute", "wire", "update", "efficiency", "sent by each");
+  for (const inspect::RankedUpdate& u : cost.updates) {
+    text += fmt::format("  {:>6}{:>13.2f} ms{:>13.2f} ms{:>13.2f} ms{:>10.1f} %{:>15.1f} MB\n",
+                        u.ranks, 1e3 * u.compute, 1e3 * u.wire, 1e3 * u.seconds(),
+                        100 * efficiency(cost, u), static_cast<double>(u.bytes) / 1e6);
+  }
+  return text +
+         "  t(R) = t(1) / R + 2 (R - 1) / R * 4 bytes * parameters / rate + 2 log2(R) * latency\n";
+}
+
+Json to_json(const RanksCost& cost) {
+  return inspect::json_list(cost.updates, [&](const inspect::RankedUpdate& u) {
+    return Json::object({{"ranks", u.ranks},
+                         {"compute_seconds", u.compute},
+                         {"wire_seconds", u.wire},
+                         {"seconds", u.seconds()},
+                         {"efficiency", efficiency(cost, u)},
+                         {"bytes_sent", u.bytes}});
+  });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,67 @@
+// The closed form of an update's time, and the rates of links.
+#include "heddle/inspect/scaling.h"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+#include "heddle/base/error.h"
+
+namespace heddle::inspect {
+namespace {
+
+struct Unit {
+  const char* name;
+  double bytes_per_second;
+};
+
+constexpr double kPayload = 1448.0 / 1526;  // of a frame of 1,500 bytes, with preamble and gap
+constexpr std::array<Unit, 6> kUnits = {{{"GbE", kPayload * 1e9 / 8},
+                                         {"Gbit/s", 1e9 / 8},
+                                         {"Mbit/s", 1e6 / 8},
+                                         {"GB/s", 1e9},
+                                         {"MB/s", 1e6},
+                                         {"MbE", kPayload * 1e6 / 8}}};
+
+}  // namespace
+
+double link_rate(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && std::isfinite(value) && value > 0) {
+    const std::string_view unit(rest, static_cast<size_t>(end - rest));
+    for (const Unit& known : kUnits) {
+      if (unit == known.name) return value * known.bytes_per_second;
+    }
+  }
+  fail(ErrorKind::usage,
+       "the link is '{}'; a rate is needed such as 10GbE, 25Gbit/s, 800Mbit/s or 1.2GB/s", text);
+}
+
+std::vector<RankedUpdate> ranked_updates(double update_seconds, int64_t parameters, int64_t ranks,
+                                         const RankLink& link) {
+  check(ranks >= 1 && std::has_single_bit(static_cast<uint64_t>(ranks)) && ranks <= 1 << 16,
+        ErrorKind::usage, "{} ranks: a power of two up to 65536 is needed", ranks);
+  check(std::isfinite(update_seconds) && update_seconds > 0, ErrorKind::usage,
+        "an update of {} seconds: more than 0 are needed", update_seconds);
+  check(link.bytes_per_second > 0 && std::isfinite(link.latency) && link.latency >= 0,
+        ErrorKind::usage,
+        "a link of {} bytes a second, {} seconds late: more than 0, and at least 0 "
+        "are needed",
+        link.bytes_per_second, link.latency);
+  std::vector<RankedUpdate> all;
+  for (int64_t r = 1, halvings = 0; r <= ranks; r *= 2, ++halvings) {
+    const auto n = static_cast<double>(r);
+    const double bytes = 2 * (n - 1) / n * 4 * static_cast<double>(parameters);
+    all.push_back(
+        {.ranks = r,
+         .compute = update_seconds / n,
+         .wire = bytes / link.bytes_per_second + 2 * static_cast<double>(halvings) * link.latency,
+         .bytes = std::llround(bytes)});
+  }
+  return all;
+}
+
+}  // namespace heddle::inspect
