@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Unmodified clients of OpenAI, DeepL and LibreTranslate against `heddle serve`, of the versions in requirements.txt,
-# which come from PyPI into build/clients; then nginx before it, and the alerts, as deploy/ has them. Ends with "N
-# passed, N failed". usage: tests/clients/run.sh    (by ./dev test --clients); PYTHON: one that has the clients already
+# which come from PyPI into build/clients; then nginx before it, and the alerts and what clusters read, as deploy/ has
+# them. Ends with "N passed, N failed". usage: tests/clients/run.sh    (by ./dev test --clients); PYTHON: one that has the clients already
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=build/bin/heddle
@@ -48,4 +48,6 @@ passed=2
 python3 tests/clients/proxy.py "$program" "$folder/en-de" "$folder/lm" ||
   give_up "a check of tests/clients/proxy.py failed"
 passed=3
+"$python" tests/clients/clusters.py || give_up "a check of tests/clients/clusters.py failed"
+passed=4
 echo "$passed passed, 0 failed"
