@@ -229,7 +229,8 @@ Socket reach_first(RankPlace& place, std::string_view hello, double until) {
   constexpr double kAgain = 0.1, kLongest = 5;  // seconds
   std::string why = place.file.empty() ? "" : place.file + " is not there", where = place.file;
   std::vector<Endpoint> endpoints = {place.endpoint};
-  if (place.broadcast) endpoints = endpoints_of(Json::parse(place.broadcast(""), "rank 0"), "rank 0", place.secret);
+  if (place.broadcast)
+    endpoints = endpoints_of(Json::parse(place.broadcast(""), "rank 0"), "rank 0", place.secret);
   while (now_seconds() < until) {
     if (!place.file.empty()) endpoints = read_place(place);
     for (const Endpoint& endpoint : endpoints) {

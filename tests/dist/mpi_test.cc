@@ -45,10 +45,10 @@ CliResult run_ranks(int ranks, const std::map<std::string, std::string>& environ
   options.environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
   options.environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  return run_command({"mpirun", "-np", std::to_string(ranks), "--oversubscribe", "--mca",
-                      "mpi_yield_when_idle", "1", self, "--gtest_also_run_disabled_tests",
-                      "--gtest_filter=MpiRank.DISABLED_sums"},
-                     options);
+  return run_command(
+      {"mpirun", "-np", std::to_string(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle",
+       "1", self, "--gtest_also_run_disabled_tests", "--gtest_filter=MpiRank.DISABLED_sums"},
+      options);
 }
 
 bool is_there() {
