@@ -8,15 +8,16 @@ source tests/ranks/network.sh
 enter_own_network tests/ranks/lost_rank.sh "$@"
 
 times=${1:-1}
-program=$PWD/build/bin/heddle
+program=${RANKS_PROGRAM:-$PWD/build/bin/heddle}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export HEDDLE_SECRET=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
 make_machines 4
 
 "$program" phrasebook --out "$folder/data" --pairs 4000 --held-out 50 >/dev/null 2>&1
-read -ra command <<<"${RANKS_COMMAND:-$program train --data $folder/data --out $folder/run --shards 4 --threads 1
-  --max-updates 1000000 --seed 1}"
+read -r -d '' -a command <<<"${RANKS_COMMAND:-$program train --data $folder/data --out $folder/run --shards 4 --threads 1
+  --vocab-size 500 --encoder-layers 1 --decoder-layers 1 --d-model 64 --batch-tokens 1000 --validate-every 1000000
+  --max-updates 1000000}" || true  # at its end read says so
 
 passed=0 failed=0 wrong=0
 complain() {
@@ -38,6 +39,11 @@ lose() {  # killed, stopped, cut; which rank
   for rank in 0 1 2 3; do
     kill -0 "${pids[rank]}" 2>/dev/null || complain "rank $rank ended too early: $(tail -n 1 "$folder/$rank.log")"
   done
+  if ((wrong)); then
+    kill -KILL "${pids[@]}" 2>/dev/null || true
+    wait "${pids[@]}" 2>/dev/null || true
+    return
+  fi
   start=$SECONDS
   case $how in
     killed) kill -KILL "${pids[lost]}" ;;
