@@ -87,9 +87,11 @@ class Tokenizer::Impl final : public PipelineDescription {
     added.prepare(normalizer.get());
   }
 
-  // has_marks: kHiddenMark is nothing but a border that no added token crosses
+  // has_marks: kHiddenMark is nothing but a border that no added token crosses; where there are
+  // some, names that only normalizing makes are no special tokens
   void encode(std::string_view text, bool has_marks, std::vector<int32_t>& ids) const {
-    added.split(text, false, [&](std::string_view part, int32_t id) {
+    has_marks = has_marks && text.find(kHiddenMark) != text.npos;
+    split(text, false, has_marks, [&](std::string_view part, int32_t id) {
       if (id >= 0) return ids.push_back(id);
       encode_between(part, part.data() == text.data(), has_marks, ids);
     });
@@ -113,6 +115,13 @@ class Tokenizer::Impl final : public PipelineDescription {
   const std::string fingerprint;
 
  private:
+  void split(std::string_view text, bool is_normalized, bool has_marks,
+             const std::function<void(std::string_view, int32_t)>& f) const {
+    if (has_marks && added.has_normalized_special())
+      return added.split_given(text, is_normalized, f);
+    added.split(text, is_normalized, f);
+  }
+
   void encode_between(std::string_view text, bool is_first, bool has_marks,
                       std::vector<int32_t>& ids) const {
     std::string normalized;
@@ -120,7 +129,7 @@ class Tokenizer::Impl final : public PipelineDescription {
       if (is_first && pre_tokenizer.asks_for_first) is_first = normalizer->keeps_start(text);
       text = normalized = (*normalizer)(text);
     }
-    added.split(text, true, [&](std::string_view part, int32_t id) {
+    split(text, true, has_marks, [&](std::string_view part, int32_t id) {
       if (id >= 0) return ids.push_back(id);
       const bool begins = is_first && part.data() == text.data();
       if (!has_marks || part.find(kHiddenMark) == part.npos) {
@@ -182,7 +191,7 @@ std::vector<int32_t> Tokenizer::encode_rendered(std::string_view text) const {
 }
 
 std::string Tokenizer::hide_special(std::string_view text) const {
-  return impl_->added.broken(text, kHiddenMark);
+  return impl_->added.broken(text, kHiddenMark, impl_->normalizer.get());
 }
 
 Encoding Tokenizer::with_special(std::span<const int32_t> ids, int32_t language) const {

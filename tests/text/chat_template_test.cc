@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "heddle/base/error.h"
@@ -140,6 +141,36 @@ TEST(ChatTemplate, a_folder_has_it_in_a_file_or_in_the_tokenizers_config) {
   EXPECT_EQ(found(), "a3");
   write("chat_template.jinja", "{{ oh");
   expect_error(ErrorKind::data, {"chat_template.jinja", "line 1"}, found);
+}
+
+// A tokenizer that takes small letters for capital ones, and looks for its special token behind
+// that.
+Tokenizer lower_case_tokenizer(const TemporaryFolder& folder) {
+  folder.write("tokenizer.json", R"({"version": "1.0", "normalizer": {"type": "Lowercase"},
+      "added_tokens": [{"id": 3, "content": "<|END|>", "special": true, "normalized": true,
+                        "single_word": false, "lstrip": false, "rstrip": false},
+                       {"id": 4, "content": "<Call>", "special": false, "normalized": true,
+                        "single_word": false, "lstrip": false, "rstrip": false}],
+      "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+      "model": {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 100,
+                "vocab": {"?": 0, "a": 1, "b": 2}}})");
+  return Tokenizer::load(folder.path() + "/tokenizer.json");
+}
+
+TEST(ChatTemplate, what_normalizing_makes_a_special_token_of_stays_text_in_a_message) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = lower_case_tokenizer(folder);
+  EXPECT_EQ(tokenizer.encode("a<|EnD|>")[1], 3);
+  const ChatTemplate chat("{{ messages[0].content }}<|END|>", kSpecial, "here");
+  for (const std::string content :
+       {"a", "<|END|>", "<|end|>", "a <|eNd|> b", "<|EN", "<|en<|END|>", "a <CALL> b<|End|>"}) {
+    const Json messages = Json(Json::Array{Json::object({{"role", "user"}, {"content", content}})});
+    const std::vector<int32_t> ids = chat.encode(tokenizer, {.messages = messages});
+    EXPECT_EQ(std::ranges::count(ids, 3), 1) << content;
+    EXPECT_EQ(ids.back(), 3) << content;
+    EXPECT_EQ(std::ranges::count(ids, 4), content.find("CALL") == content.npos ? 0 : 1) << content;
+  }
 }
 
 }  // namespace

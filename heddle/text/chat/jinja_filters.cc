@@ -59,37 +59,41 @@ Values keys_of(const Values& items, const FilterCall& call, const Value* path, b
   return keys;
 }
 
-Value sorted(const FilterCall& call) {
-  const Values items = call.items();
-  const Values keys = keys_of(items, call, call.arguments.find(2, "attribute"),
-                              call.arguments.flag(1, "case_sensitive", false));
+// Items by their keys; equal ones stay as they stand.
+Value in_order(const Values& items, const Values& keys, bool is_reversed, JinjaBudget& budget) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const bool is_reversed = call.arguments.flag(0, "reverse", false);
   std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-    return is_reversed ? jinja_less(keys[b], keys[a], call.budget)
-                       : jinja_less(keys[a], keys[b], call.budget);
+    return is_reversed ? jinja_less(keys[b], keys[a], budget)
+                       : jinja_less(keys[a], keys[b], budget);
   });
   Values all;
   for (const size_t i : order) all.push_back(items[i]);
   return Value::list(std::move(all));
 }
 
+Value sorted(const FilterCall& call) {
+  const Values items = call.items();
+  const Values keys = keys_of(items, call, call.arguments.find(2, "attribute"),
+                              call.arguments.flag(1, "case_sensitive", false));
+  return in_order(items, keys, call.arguments.flag(0, "reverse", false), call.budget);
+}
+
 Value dict_sorted(const FilterCall& call) {
   check(call.value.is_dict(), ErrorKind::data, "dictsort needs a dict, not a {}",
         call.value.type());
-  auto members = call.value.dict().members;
-  const bool is_reversed = call.arguments.flag(2, "reverse", false);
-  std::ranges::stable_sort(members, [&](const auto& a, const auto& b) {
-    const auto& [x, y] = is_reversed ? std::tie(b, a) : std::tie(a, b);
-    const bool are_texts = x.first.is_string() && y.first.is_string();
-    return are_texts
-               ? jinja_cased("lower", x.first.string()) < jinja_cased("lower", y.first.string())
-               : jinja_less(x.first, y.first, call.budget);
-  });
-  Values all;
-  for (const auto& [key, value] : members) all.push_back(Value::list({key, value}, true));
-  return Value::list(std::move(all));
+  const std::string usual = "key";
+  const std::string& by = call.arguments.text(1, "by", "dictsort", &usual);
+  check(by == "key" || by == "value", ErrorKind::data,
+        "dictsort is by '{}'; key and value are there", by);
+  Values items, looked_at;
+  for (const auto& [key, value] : call.value.dict().members) {
+    items.push_back(Value::list({key, value}, true));
+    looked_at.push_back(by == "key" ? key : value);
+  }
+  const Values keys =
+      keys_of(looked_at, call, nullptr, call.arguments.flag(0, "case_sensitive", false));
+  return in_order(items, keys, call.arguments.flag(2, "reverse", false), call.budget);
 }
 
 Value extreme(const FilterCall& call, bool is_least) {
@@ -239,6 +243,10 @@ Value number_of(const FilterCall& call, bool is_real) {
     if (!call.value.is_string()) return otherwise;
     const std::string_view text = trimmed(call.value.string());
     const char* end = text.data() + text.size();
+    if (int64_t whole = 0; !is_real) {  // a double has no more than 53 bits
+      const auto [rest, error] = std::from_chars(text.data(), end, whole);
+      if (error == std::errc() && rest == end) return whole;
+    }
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc() || rest != end) return otherwise;
   }

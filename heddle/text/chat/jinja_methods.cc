@@ -45,7 +45,7 @@ bool begins_or_ends(const std::string& text, const JinjaArguments& a, bool begin
 }
 
 int64_t found_at(const std::string& text, const std::string& part, bool from_end) {
-  const size_t at = from_end ? text.rfind(part) : text.find(part);
+  const size_t at = from_end ? jinja_find_last(text, part) : jinja_find(text, part);
   if (at == std::string::npos) return -1;
   return count_characters(std::string_view(text).substr(0, at));
 }
@@ -85,7 +85,9 @@ JinjaValue text_method(const std::string& name, const std::string& text, const J
     const std::string& sought = part(0);
     if (sought.empty()) return count_characters(text) + 1;
     int64_t count = 0;
-    for (size_t at = 0; (at = text.find(sought, at)) != text.npos; at += sought.size()) ++count;
+    for (size_t at = 0; (at = jinja_find(text, sought, at)) != text.npos; at += sought.size()) {
+      ++count;
+    }
     return count;
   }
   if (name == "removeprefix") {
@@ -319,7 +321,7 @@ bool jinja_contains(const JinjaValue& value, const JinjaValue& part, JinjaBudget
   if (value.is_string()) {
     check(part.is_string(), ErrorKind::data, "a {} cannot be in a text", part.type());
     budget.spend_bytes(value.string().size() + part.string().size());
-    return value.string().find(part.string()) != std::string::npos;
+    return jinja_find(value.string(), part.string()) != std::string::npos;
   }
   if (value.is_dict()) return value.find(part, budget) != nullptr;
   return std::ranges::any_of(jinja_items(value, budget), [&](const JinjaValue& item) {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstring>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
@@ -63,6 +65,19 @@ std::string jinja_stripped(std::string_view text, std::string_view which, bool b
   return std::string(text);
 }
 
+size_t jinja_find(std::string_view text, std::string_view part, size_t from) {
+  if (from > text.size()) return text.npos;
+  const void* at = ::memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return at == nullptr ? text.npos
+                       : static_cast<size_t>(static_cast<const char*>(at) - text.data());
+}
+
+size_t jinja_find_last(std::string_view text, std::string_view part) {
+  const std::string reversed(text.rbegin(), text.rend());
+  const size_t at = jinja_find(reversed, std::string(part.rbegin(), part.rend()));
+  return at == text.npos ? at : text.size() - part.size() - at;
+}
+
 std::vector<std::string> jinja_split(std::string_view text, const std::string& sign, int64_t most,
                                      bool from_right, JinjaBudget& budget) {
   std::vector<std::string> parts;
@@ -95,12 +110,16 @@ std::vector<std::string> jinja_split(std::string_view text, const std::string& s
         text.remove_prefix(at);
       }
     }
+  } else if (from_right) {  // backwards, byte by byte
+    const std::string text_back(text.rbegin(), text.rend());
+    parts = jinja_split(text_back, std::string(sign.rbegin(), sign.rend()), most, false, budget);
+    for (std::string& part : parts) std::ranges::reverse(part);
   } else {
-    for (size_t at = 0; !is_full();) {
-      at = from_right ? text.rfind(sign) : text.find(sign);
+    while (!is_full()) {
+      const size_t at = jinja_find(text, sign);
       if (at == std::string_view::npos) break;
-      add(from_right ? text.substr(at + sign.size()) : text.substr(0, at));
-      text = from_right ? text.substr(0, at) : text.substr(at + sign.size());
+      add(text.substr(0, at));
+      text.remove_prefix(at + sign.size());
     }
     add(text);
   }
@@ -118,7 +137,7 @@ std::string jinja_replaced(std::string_view text, const std::string& from, const
       if (n > 0 && done >= text.size()) break;
       at = n == 0 ? 0 : done + utf8_length(text.substr(done));
     } else {
-      at = text.find(from, done);
+      at = jinja_find(text, from, done);
       if (at == std::string_view::npos) break;
     }
     budget.spend_bytes(to.size() + 1);
@@ -178,6 +197,18 @@ bool jinja_is(const std::string& what, const std::string& text) {
   return what == "isupper" || what == "islower" ? has_cased : !text.empty();
 }
 
+namespace {
+
+// What %d prints.
+std::string whole_number(const JinjaValue& value) {
+  if (!value.is_float()) return fmt::format("{}", value.integer("%d"));
+  const double number = value.number("%d");
+  check(std::abs(number) < 9.2e18, ErrorKind::data, "%d of a number beyond 64 bits");
+  return fmt::format("{}", static_cast<int64_t>(number));
+}
+
+}  // namespace
+
 std::string jinja_format(const std::string& form, const std::vector<JinjaValue>& values,
                          JinjaBudget& budget) {
   std::string result;
@@ -196,9 +227,9 @@ std::string jinja_format(const std::string& form, const std::vector<JinjaValue>&
           "'%{}' is not there in formats; %s, %d and %% are", kind);
     check(next < values.size(), ErrorKind::data, "there are more formats than values");
     const JinjaValue& value = values[next++];
-    result += kind == 's' ? jinja_text(value, budget)
-                          : fmt::format("{}", static_cast<int64_t>(value.number("%d")));
-    budget.spend_bytes(result.size() / 64);
+    const std::string text = kind == 's' ? jinja_text(value, budget) : whole_number(value);
+    budget.spend_bytes(text.size());
+    result += text;
   }
   check(next == values.size(), ErrorKind::data, "there are more values than formats");
   return result;
@@ -234,7 +265,9 @@ std::string jinja_braced(const std::string& form, const std::vector<JinjaValue>&
       if (known == name) value = &one;
     }
     check(value != nullptr, ErrorKind::data, "format: there is no value for '{{{}}}'", name);
-    result += jinja_text(*value, budget);
+    const std::string text = jinja_text(*value, budget);
+    budget.spend_bytes(text.size());
+    result += text;
     i = end;
   }
   return result;

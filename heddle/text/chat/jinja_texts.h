@@ -12,6 +12,11 @@ namespace heddle {
 
 /// Without white space, or characters of `which` if there are some, at its ends.
 std::string jinja_stripped(std::string_view text, std::string_view which, bool begin, bool end);
+/// Where `part` first stands, from byte `from` on; npos if it does not. In linear time, whatever
+/// they are: texts and what is sought in them may be a client's.
+size_t jinja_find(std::string_view text, std::string_view part, size_t from = 0);
+/// Where it last stands. In linear time too.
+size_t jinja_find_last(std::string_view text, std::string_view part);
 /// Parts between `sign`, of which at most `most` are used (-1: all), from the right if so asked;
 /// without a sign words between white space.
 std::vector<std::string> jinja_split(std::string_view text, const std::string& sign, int64_t most,

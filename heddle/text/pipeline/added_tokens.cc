@@ -66,15 +66,19 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
       continue;
     }
     if (!token.normalized) {
-      plain_.add(token.content, id);
+      plain_.add(token.content, id), given_.add(token.content, id);
       continue;
     }
+    if (token.special) given_.add(token.content, id);
     if (normalizer != nullptr) token.content = (*normalizer)(token.content);
     check(token.content.size() <= kMaxTokenBytes, ErrorKind::data,
           "tokenizer: the added token with the id {} has {} bytes once it is normalized; at most "
           "{} are taken",
           id, token.content.size(), kMaxTokenBytes);
-    if (!token.content.empty()) normalized_.add(token.content, id);
+    if (token.content.empty()) continue;
+    normalized_.add(token.content, id);
+    (token.special ? normalized_special_ : normalized_text_).add(token.content, id);
+    if (token.special) normalized_names_.push_back(token.content);
   }
 }
 
@@ -82,11 +86,30 @@ void AddedTokens::split(std::string_view text, bool is_normalized, const Found& 
   split(text, is_normalized ? normalized_ : plain_, f);
 }
 
+void AddedTokens::split_given(std::string_view text, bool is_normalized, const Found& f) const {
+  split(text, is_normalized ? normalized_text_ : given_, f);
+}
+
 void AddedTokens::split_hidden(std::string_view text, const Found& f) const {
   split(text, hidden_, f);
 }
 
-std::string AddedTokens::broken(std::string_view text, std::string_view mark) const {
+namespace {
+
+// Whether one of the names may begin at the end of a text.
+bool may_begin(const std::vector<std::string>& names, std::string_view text) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    for (size_t n = std::min(name.size() - 1, text.size()); n > 0; --n) {
+      if (text.ends_with(std::string_view(name).substr(0, n))) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
+std::string AddedTokens::broken(std::string_view text, std::string_view mark,
+                                const Normalizer* normalizer) const {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     bool is_name = false;
@@ -96,13 +119,16 @@ std::string AddedTokens::broken(std::string_view text, std::string_view mark) co
     if (is_name) result += mark;
     at += length;
   }
-  const bool may_begin = std::ranges::any_of(names_, [&](const std::string& name) {
-    for (size_t n = std::min(name.size() - 1, text.size()); n > 0; --n) {
-      if (text.ends_with(std::string_view(name).substr(0, n))) return true;
+  bool is_marked = may_begin(names_, text);
+  if (!is_marked && has_normalized_special() && normalizer != nullptr) {
+    const std::string normalized = (*normalizer)(text);
+    is_marked = may_begin(normalized_names_, normalized);
+    for (size_t at = 0; !is_marked && at < normalized.size(); ++at) {
+      normalized_special_.each_prefix(std::string_view(normalized).substr(at),
+                                      [&](size_t, int32_t) { is_marked = true; });
     }
-    return false;
-  });
-  if (may_begin) result += mark;
+  }
+  if (is_marked) result += mark;
   return result;
 }
 

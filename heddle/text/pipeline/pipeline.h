@@ -177,9 +177,17 @@ class AddedTokens {
   void split_hidden(std::string_view text,
                     const std::function<void(std::string_view, int32_t)>& f) const;
 
+  /// The same, but special tokens are found as they were given to add() alone, never as what
+  /// normalizing makes of other text.
+  void split_given(std::string_view text, bool is_normalized,
+                   const std::function<void(std::string_view, int32_t)>& f) const;
+  /// Whether there are special tokens that are looked for in normalized text.
+  bool has_normalized_special() const { return !normalized_names_.empty(); }
+
   /// The text with `mark` behind the first character of each name of a special token, and at its
-  /// end if such a name may begin there.
-  std::string broken(std::string_view text, std::string_view mark) const;
+  /// end if such a name may begin there, or once the text is normalized holds such a name.
+  std::string broken(std::string_view text, std::string_view mark,
+                     const Normalizer* normalizer) const;
 
   /// nullptr if the id is that of no added token.
   const AddedToken* find(int32_t id) const;
@@ -197,6 +205,10 @@ class AddedTokens {
   TokenTrie plain_, normalized_, hidden_;
   TokenTrie special_;               // names of special tokens, as they were given
   std::vector<std::string> names_;  // the same
+  TokenTrie given_;                 // as plain_, and special_
+  TokenTrie normalized_text_;       // as normalized_, but special ones
+  TokenTrie normalized_special_;
+  std::vector<std::string> normalized_names_;  // the same
   bool hides_special_ = false;
   int32_t largest_ = -1;
 };
