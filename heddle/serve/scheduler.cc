@@ -13,7 +13,10 @@ Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows, int 
     : most_rows_(rows) {
   for (int i = 0; i < engines; ++i) {
     lanes_.push_back(std::make_unique<Lane>(model, precision));
-    lanes_.back()->engine.limit_rows(rows);
+    Engine& engine = lanes_.back()->engine;
+    engine.limit_rows(rows);
+    engine.keep_beginnings(rows / 2);
+    engine.limit_prompt_rows(kMostPromptRows);
   }
 }
 

@@ -52,6 +52,8 @@ class Scheduler {
   static constexpr int64_t kMostWidth = 512;
   static constexpr int64_t kWorthTokens = 256;
   static constexpr int kMostHeld = 4;
+  /// Rows of prompts that a step reads: of GPT-2 (124M) as long as some ten steps of one sequence.
+  static constexpr int64_t kMostPromptRows = 256;
 
   /// rows: of the KV cache, each keys and values of one token in all layers
   Scheduler(const Model& model, Precision precision, int64_t rows, int engines = 1);

@@ -191,16 +191,18 @@ struct Crowd {
   Results results;
   std::set<size_t> cancelled;
   int64_t most_running = 0, most_waiting = 0, most_rows = 0;
-  int64_t drafted = 0, accepted = 0;
+  int64_t drafted = 0, accepted = 0, cached = 0;
 };
 
-// Requests arrive at random steps, 2 a step on average; some are cancelled.
+// Requests arrive at random steps, 2 a step on average; some are cancelled. prompt_rows: with
+// beginnings kept, those of a step; 0: none are kept, nor prompts read in parts
 Crowd run_crowd(const heddle::Model& model, const std::vector<Request>& requests, int64_t limit,
-                bool cancels) {
+                bool cancels, int64_t prompt_rows = 0) {
   Random random(17);
   Crowd crowd;
   Engine engine(model, {});
   engine.limit_rows(limit);
+  if (prompt_rows > 0) engine.keep_beginnings(limit / 2), engine.limit_prompt_rows(prompt_rows);
   size_t next = 0;
   while (next < requests.size() || engine.waiting() + engine.running() > 0) {
     for (auto n = random() % 5; n > 0 && next < requests.size(); --n, ++next) {
@@ -209,6 +211,7 @@ Crowd run_crowd(const heddle::Model& model, const std::vector<Request>& requests
         crowd.drafted += o.drafted, crowd.accepted += o.accepted;
         on_done(o);
       };
+      request.on_cached = [&crowd](int64_t tokens) { crowd.cached += tokens; };
       const int64_t id = engine.submit(std::move(request));
       EXPECT_EQ(id, static_cast<int64_t>(next));
     }
@@ -223,11 +226,15 @@ Crowd run_crowd(const heddle::Model& model, const std::vector<Request>& requests
     const int64_t running = engine.running(), rows = engine.rows();
     engine.cancel(static_cast<int64_t>(unlucky));
     crowd.cancelled.insert(unlucky);
-    if (engine.running() < running && !requests[unlucky].slides) {  // one may hold none just then
-      EXPECT_LT(engine.rows(), rows);                               // at once
+    if (engine.running() < running && !requests[unlucky].slides &&
+        prompt_rows == 0) {            // one may hold none just then
+      EXPECT_LT(engine.rows(), rows);  // at once
     }
   }
-  EXPECT_EQ(engine.rows(), 0);
+  if (prompt_rows == 0) {
+    EXPECT_EQ(engine.rows(), 0);
+  }
+  EXPECT_LE(engine.rows(), limit / 2);
   return crowd;
 }
 
@@ -305,6 +312,51 @@ TEST_P(EngineOf, guessed_tokens_change_no_bit) {
   }
   const Crowd crowd = run_crowd(subject.model(), requests, 150, true);
   expect_same(crowd.results, alone);
+}
+
+// Requests whose prompts begin alike for 8 to 12 tokens, some of them with another's prompt.
+std::vector<Request> alike_requests(const Case& c, uint32_t seed) {
+  Random random(seed);
+  std::vector<Request> requests = random_requests(c, seed);
+  std::vector<Ids> beginnings(4);
+  for (Ids& ids : beginnings) {
+    while (ids.size() < 8 + random() % 5) ids = random_ids(random, 12);
+  }
+  for (Request& r : requests) {
+    if (c.translates || r.slides || random() % 4 == 0) continue;
+    Ids tokens = beginnings[random() % beginnings.size()];
+    if (random() % 4 != 0) tokens.insert(tokens.end(), r.tokens.begin(), r.tokens.begin() + 1);
+    r.tokens = std::move(tokens);
+    r.longest_output = std::min<int64_t>(r.longest_output, 11);
+    r.prefix.resize(std::min<size_t>(r.prefix.size(), 3));
+  }
+  return requests;
+}
+
+TEST_P(EngineOf, kept_beginnings_and_prompts_in_parts_change_no_bit) {
+  const Subject subject(GetParam());
+  std::vector<Request> requests = alike_requests(GetParam(), 4);
+  const Results alone = each_alone(subject.model(), requests);
+  const bool keeps = subject.model().as<LanguageModel>() != nullptr &&
+                     subject.model().as<LanguageModel>()->reads_ahead();
+  for (const int64_t prompt_rows : {1, 5, 1000}) {
+    for (const int64_t limit : {150, 1'000'000}) {
+      for (const bool cancels : {false, true}) {
+        const Crowd crowd = run_crowd(subject.model(), requests, limit, cancels, prompt_rows);
+        expect_same(crowd.results, alone);
+        EXPECT_EQ(crowd.results.size() + crowd.cancelled.size(), requests.size());
+        if (limit > 150) {  // of 75 rows those that wait take most
+          EXPECT_EQ(crowd.cached > std::ssize(requests), keeps);
+        }
+      }
+    }
+  }
+  if (!keeps) return;
+  Random random(5);
+  for (Request& r : requests) {
+    if (r.search.beam.value_or(1) == 1) r.search.drafted = one_of(random, {0, 2, 100});
+  }
+  expect_same(run_crowd(subject.model(), requests, 150, true, 3).results, alone);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, EngineOf, ::testing::ValuesIn(kCases),

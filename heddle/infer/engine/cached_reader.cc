@@ -16,28 +16,82 @@ class CachedReader final : public SequenceReader {
  public:
   explicit CachedReader(const LanguageModel& model) : model_(model), cache_(0, model.layers()) {}
 
-  void add(Sources sources, const nn::Run&) override { cache_.add(std::ssize(sources)); }
-  void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
+  void add(Sources sources, const nn::Run&) override {
+    cache_.add(std::ssize(sources));
+    count_ += std::ssize(sources);
+  }
+  void select(std::span<const int64_t> sequences) override {
+    std::vector<int64_t> numbers = first(kept());
+    for (const int64_t s : sequences) numbers.push_back(kept() + s);
+    cache_.select(numbers);
+    count_ = std::ssize(sequences);
+  }
+  void keep(int64_t i, int64_t tokens) override {
+    std::vector<int64_t> numbers = first(kept() + count_);
+    numbers.insert(numbers.begin() + kept(), kept() + i);
+    cache_.select(numbers);
+    kept_.push_back(tokens);
+  }
+  void forget_kept(int64_t i) override {
+    std::vector<int64_t> numbers = first(kept() + count_);
+    numbers.erase(numbers.begin() + i);
+    cache_.select(numbers);
+    kept_.erase(kept_.begin() + i);
+  }
+  void add_from_kept(int64_t i, int64_t tokens) override {
+    std::vector<int64_t> numbers = first(kept() + count_);
+    numbers.push_back(i);
+    cache_.select(numbers);
+    std::vector<int64_t> more(numbers.size());
+    more.back() = kept_[static_cast<size_t>(i)] - tokens;
+    cache_.drop_last(more);
+    ++count_;
+  }
   void limit_rows(int64_t rows) override { cache_.limit(rows); }
   int64_t rows() const override { return cache_.rows(); }
   bool checks_drafts() const override { return model_.reads_ahead(); }
-  void drop_last(std::span<const int64_t> counts) override { cache_.drop_last(counts); }
+  void drop_last(std::span<const int64_t> counts) override {
+    cache_.drop_last(behind_kept(counts));
+  }
 
   Tensor read(std::span<const int32_t> ids, const Segments& tokens,
               std::span<const int64_t> answers, const nn::Run& run) override {
-    cache_.extend(tokens);
+    const Segments all =
+        kept_.empty() ? tokens : Segments::from_lengths(behind_kept(lengths_of(tokens)));
+    cache_.extend(all);
     const bool is_all = std::reduce(answers.begin(), answers.end()) == tokens.rows();
+    const std::vector<int64_t> asked = is_all ? std::vector<int64_t>() : behind_kept(answers);
     return model_.hidden({.ids = ids,
-                          .segments = &tokens,
+                          .segments = &all,
                           .position_ids = cache_.position_ids(),
                           .cache = &cache_,
-                          .answers = is_all ? std::span<const int64_t>() : answers},
+                          .answers = asked},
                          run);
   }
 
  private:
+  int64_t kept() const { return std::ssize(kept_); }
+  static std::vector<int64_t> first(int64_t n) {
+    std::vector<int64_t> numbers(static_cast<size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    return numbers;
+  }
+  static std::vector<int64_t> lengths_of(const Segments& segments) {
+    std::vector<int64_t> lengths;
+    for (int64_t i = 0; i < segments.count(); ++i) lengths.push_back(segments.length(i));
+    return lengths;
+  }
+  // A number for each sequence of the cache: none of those that are kept.
+  std::vector<int64_t> behind_kept(std::span<const int64_t> numbers) const {
+    std::vector<int64_t> all(kept_.size());
+    all.insert(all.end(), numbers.begin(), numbers.end());
+    return all;
+  }
+
   const LanguageModel& model_;
-  nn::KvCache cache_;
+  nn::KvCache cache_;          // sequences that are kept, then the others
+  std::vector<int64_t> kept_;  // tokens of each
+  int64_t count_ = 0;          // of the others
 };
 
 // A sequence is a translation that begins; those that fork have the same source.
@@ -72,6 +126,9 @@ class TranslationReader final : public SequenceReader {
 
   bool checks_drafts() const override { return true; }
   void drop_last(std::span<const int64_t> counts) override { tokens_.drop_last(counts); }
+  void keep(int64_t, int64_t) override {}  // nothing is: the engine does not ask
+  void forget_kept(int64_t) override {}
+  void add_from_kept(int64_t, int64_t) override {}
 
   Tensor read(std::span<const int32_t> ids, const Segments& tokens,
               std::span<const int64_t> answers, const nn::Run& run) override {

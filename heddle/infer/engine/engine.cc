@@ -134,6 +134,7 @@ struct Engine::Running {
   NextTokensOptions wanted;
   int64_t reserved = 0;  // rows of the KV cache
   bool is_read = false, is_cancelled = false;
+  int64_t part = 0;  // tokens of the prompt that this pass reads, if more are to come
   // Tokens of what was given and the output, by number: the reader's first, those yet to be read.
   int64_t begin = 0, unread = 0;
   int64_t sequences = 1;  // of the reader
@@ -153,6 +154,8 @@ struct Engine::Pass {
   std::vector<TokensSoFar> so_far;
   std::deque<TokenSet> allowed;  // of those of requests that constrain them
   bool has_prompt = false;
+  bool has_parts = false;  // of prompts, which answer and are not asked
+  int64_t prompt_rows_left = 0;
 };
 
 Engine::Engine(const Model& model, Precision precision)
@@ -166,6 +169,12 @@ Engine::~Engine() = default;
 void Engine::limit_rows(int64_t rows) {
   limit_ = rows;
   reader_->limit_rows(rows);
+}
+
+void Engine::keep_beginnings(int64_t rows) {
+  if (rows <= 0 || facts_ != nullptr || !reader_->checks_drafts()) return;
+  most_kept_ = rows;
+  kept_ = std::make_unique<KeptBeginnings>(*reader_, rows);
 }
 
 int64_t Engine::context_of(const Request& r) const {
@@ -239,13 +248,32 @@ void Engine::admit() {
   while (!waiting_.empty() && reserved_ + waiting_.front()->reserved <= limit_) {
     const Request& request = waiting_.front()->request;
     reserved_ += waiting_.front()->reserved;
-    sources.push_back({request.source, request.memory});
+    if (kept_ == nullptr) sources.push_back({request.source, request.memory});
     if (request.on_start) request.on_start();
     has_new_candidates_ |= waiting_.front()->candidates.has_value();
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
+    if (kept_ != nullptr) begin(*running_.back());
   }
   if (!sources.empty()) reader_->add(sources, run_);
+}
+
+// A sequence of the reader, with as much of the prompt as is known.
+void Engine::begin(Running& r) {
+  const auto match = r.request.slides ? KeptBeginnings::Match() : kept_->find(r.request.tokens);
+  const SequenceReader::Source none;
+  match.tokens > 0 ? kept_->begin(match) : reader_->add({&none, 1}, run_);
+  r.unread = match.tokens;
+  kept_->shrink_to(limit_ - reserved_);
+  if (r.request.on_cached) r.request.on_cached(match.tokens);
+}
+
+// What the reader has of the first hypothesis is there for others that begin so.
+void Engine::keep(const Running& r, int64_t sequence) {
+  if (r.begin > 0 || r.request.slides) return;
+  Ids tokens = r.request.tokens;
+  tokens.insert(tokens.end(), r.guessed[0].begin(), r.guessed[0].end());
+  kept_->keep(sequence, std::move(tokens));
 }
 
 bool Engine::step() {
@@ -260,6 +288,7 @@ bool Engine::step() {
     reserved_ = 0;
     reader_ = make_reader(model_);
     reader_->limit_rows(limit_);
+    if (kept_ != nullptr) keep_beginnings(most_kept_);
     is_in_step_ = has_cancelled_ = false;
     throw;
   }
@@ -270,17 +299,21 @@ bool Engine::step() {
 
 void Engine::pass() {
   Pass p;
+  p.prompt_rows_left = most_prompt_rows_;
   for (const auto& r : running_) ask(*r, p);
   const Segments tokens = Segments::from_lengths(p.lengths);
   const ProfilePhase phase(p.has_prompt ? "prompt" : "decode step");
   Tensor h = reader_->read(p.ids, tokens, p.answers, run_);
-  if (std::ssize(p.rows) != p.answered) h = gather_rows(h, p.rows);  // samples share what was given
+  if (p.rows.empty()) return select();
+  if (p.has_parts || std::ssize(p.rows) != p.answered)
+    h = gather_rows(h, p.rows);  // samples share what was given
   if (has_new_candidates_) hold_candidates();
   std::vector<NextToken> next =
       next_tokens(*model_.heads().output, h, run_, p.so_far, limited_.get());
   int64_t row = 0;
   size_t at = 0;
   for (const auto& r : running_) {
+    if (r->part > 0) continue;
     const int64_t rows = std::reduce(r->answers.begin(), r->answers.end());
     const auto count = static_cast<size_t>(rows * r->wanted.count);
     take(*r, h.slice(0, row, rows), std::span(next).subspan(at, count));
@@ -299,12 +332,30 @@ void Engine::hold_candidates() {
   has_new_candidates_ = false;
 }
 
+// Of a prompt that is too long for what is left of this pass so much. returns: whether it was
+bool Engine::read_part(Running& r, Pass& p) const {
+  const int64_t rows = r.length() - r.unread, most = std::max<int64_t>(1, p.prompt_rows_left);
+  r.part = 0;
+  if (r.is_read || facts_ != nullptr || !reader_->checks_drafts()) return false;
+  p.prompt_rows_left -= std::min(rows, most);
+  if (rows <= most) return false;
+  r.part = most;
+  for (int64_t t = r.unread; t < r.unread + most; ++t) {
+    p.ids.push_back(r.token(r.search.live()[0], t));
+  }
+  p.lengths.push_back(most);
+  p.answers.push_back(1);
+  ++p.answered;
+  return p.has_parts = p.has_prompt = true;
+}
+
 // Adds what the request reads: of each hypothesis its last token and its guesses, or all tokens.
 void Engine::ask(Running& r, Pass& p) {
   const int64_t context = context_of(r.request), length = r.length();
   p.has_prompt |= length - r.unread > 1;
   r.guessed.clear();
   r.answers.clear();
+  if (read_part(r, p)) return;
   for (const Hypothesis& h : r.search.live()) {
     r.guessed.push_back(r.ahead(h, context));
     const std::span<const int32_t> tokens = r.guessed.back();
@@ -373,11 +424,18 @@ void Engine::select() {
   std::vector<size_t> emptied;   // those of them that begin anew
   std::vector<int64_t> refuted;  // tokens of each sequence that were guessed and did not come
   for (const auto& r : running_) {
+    if (r->part > 0) {
+      r->unread += r->part;
+      kept.push_back(std::ssize(refuted));
+      refuted.push_back(0);
+      continue;
+    }
     const int64_t length = r->length(), context = context_of(r->request);
     const bool begins_anew = length - r->begin > context;  // no room for what came last
     if (begins_anew) r->begin = length - std::max<int64_t>(1, context / 2);
     r->unread = begins_anew ? r->begin : length - 1;
     const auto first = std::ssize(refuted);
+    if (kept_ != nullptr && (!r->is_read || r->from.empty())) keep(*r, first);
     refuted.resize(static_cast<size_t>(first + r->sequences));
     for (const int64_t i : r->from) {
       if (begins_anew) emptied.push_back(kept.size());

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "heddle/infer/engine/kept_beginnings.h"
 #include "heddle/infer/engine/sequence_reader.h"
 #include "heddle/infer/search/beam.h"
 #include "heddle/models/encoder_decoder.h"
@@ -55,6 +56,8 @@ struct Request {
 
   /// Called once, when it waits no longer.
   std::function<void()> on_start = {};
+  /// The same, with how many of its tokens need not be read: see Engine::keep_beginnings().
+  std::function<void(int64_t)> on_cached = {};
   /// Sees every step.
   std::function<void(const DecodeStep&)> on_step = {};
   /// Gets what was found once the search is done.
@@ -80,6 +83,13 @@ class Engine {
   /// Rows of the KV cache, each keys and values of one token or source token in all layers, that
   /// all requests may hold together. Not limited before.
   void limit_rows(int64_t rows);
+  /// Keeps what a language model has read in so many of these rows, so that a prompt that begins
+  /// alike is read from there on, to the same bits. Does nothing where guesses cannot be checked
+  /// (SearchConfig::drafted); a text that slides has no part in it.
+  void keep_beginnings(int64_t rows);
+  /// Rows of prompts, but one of each, that a step reads at most, so that others do not wait for a
+  /// long one: it is read in parts, to the same bits. Not limited before.
+  void limit_prompt_rows(int64_t rows) { most_prompt_rows_ = rows; }
   /// Rows that the request holds at most.
   int64_t rows_needed(const Request& request) const;
 
@@ -107,8 +117,11 @@ class Engine {
   using RunningList = std::vector<std::unique_ptr<Running>>;
 
   void admit();
+  void begin(Running& r);
   void pass();
   void ask(Running& r, Pass& p);
+  bool read_part(Running& r, Pass& p) const;
+  void keep(const Running& r, int64_t sequence);
   void take(Running& r, const Tensor& h, std::span<NextToken> next);
   void select();
   void retire();
@@ -121,6 +134,8 @@ class Engine {
   nn::Run run_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<SequenceReader> reader_;
+  int64_t most_kept_ = 0, most_prompt_rows_ = std::numeric_limits<int64_t>::max();
+  std::unique_ptr<KeptBeginnings> kept_;  // null: nothing is kept
   std::deque<std::unique_ptr<Running>> waiting_;
   RunningList running_;
   int64_t reserved_ = 0;  // rows that those that run may hold

@@ -33,6 +33,13 @@ class SequenceReader {
   virtual void drop_last(std::span<const int64_t> counts) = 0;
   /// Sequence i becomes what sequence sequences[i] was. What no sequence has any more is forgotten.
   virtual void select(std::span<const int64_t> sequences) = 0;
+  /// Keeps what sequence i has read, so many tokens, as the last of those kept, whatever becomes of
+  /// the sequence. With checks_drafts() only.
+  virtual void keep(int64_t i, int64_t tokens) = 0;
+  /// Forgets the i-th of those kept; those behind it move up.
+  virtual void forget_kept(int64_t i) = 0;
+  /// Adds a sequence, behind the others, with the first tokens of the i-th of those kept.
+  virtual void add_from_kept(int64_t i, int64_t tokens) = 0;
   /// So many rows are the most that will be kept.
   virtual void limit_rows(int64_t rows) = 0;
   /// Rows that are kept of all sequences: keys and values of tokens and sources, or what the family
