@@ -134,7 +134,7 @@
     const model = models[i];
     const languages = model.source_language ? `, ${model.source_language} → ${model.target_language}` : "";
     const card = [`${model.id}: ${model.type}, for ${model.use}${languages}`, heddle.plural(model.parameters, "parameter"),
-      model.max_tokens ? `texts of up to ${heddle.plural(model.max_tokens, "token")}` : "", model.classes ? `${model.classes} classes` : ""];
+      model.max_length ? `texts of up to ${heddle.plural(model.max_length, "token")}` : "", model.num_labels ? `${model.num_labels} classes` : ""];
     body.replaceChildren(el("p", {class: "faint small", id: "card"}, card.filter(Boolean).join("; ")),
       ...kinds[model.use](model));
   };

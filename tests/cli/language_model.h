@@ -9,12 +9,12 @@ namespace heddle::testing {
 /// Writes it; `generation` is its generation_config.json.
 inline void write_language_model(const std::string& folder,
                                  const std::string& generation = R"({"eos_token_id": [3, 9]})",
-                                 bool has_tokenizer = true) {
+                                 bool has_tokenizer = true, int64_t positions = 40) {
   nn::Parameters parameters(5);
-  const auto gpt2 = make_model(
-      nn::Scope(parameters),
-      Json::parse(R"({"model_type": "gpt2", "vocab_size": 312, "n_positions": 40, "n_embd": 32,
-                      "n_layer": 2, "n_head": 4, "initializer_range": 0.3})"));
+  Json config = Json::parse(R"({"model_type": "gpt2", "vocab_size": 312, "n_embd": 32,
+                                "n_layer": 2, "n_head": 4, "initializer_range": 0.3})");
+  config["n_positions"] = positions;
+  const auto gpt2 = make_model(nn::Scope(parameters), config);
   save_model(folder, *gpt2, parameters);
   if (has_tokenizer) shared_tokenizer().save(folder + "/tokenizer.model");
   write_file(folder + "/generation_config.json", generation);

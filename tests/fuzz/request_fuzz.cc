@@ -46,7 +46,7 @@ std::string read(std::string_view bytes, size_t part) {
     }
     if (reader.state() == State::refused) return all + std::to_string(reader.status());
   }
-  return all + std::to_string(static_cast<int>(reader.end()));
+  return all + std::to_string(static_cast<int>(reader.state()));
 }
 
 }  // namespace

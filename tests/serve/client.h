@@ -17,7 +17,9 @@ namespace heddle::serve {
 
 class Client {
  public:
-  explicit Client(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  /// buffer: bytes that the system keeps of what was not read yet; 0: as many as it likes
+  explicit Client(int port, int buffer = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
     const timeval limit{.tv_sec = 20, .tv_usec = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     sockaddr_in to = {};

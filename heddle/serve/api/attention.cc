@@ -9,9 +9,6 @@
 namespace heddle::serve {
 namespace {
 
-// Weights of an answer: a few MB of JSON, written between the steps of others.
-constexpr int64_t kMostWeights = 1 << 18;
-
 struct AttentionRequest {
   SharedModel model = {};
   inspect::SubjectText text = {};
@@ -108,10 +105,7 @@ void attention(const SharedExchange& e) {
   asked.heads.heads = ints_of(body, "heads");
   asked.heads.importance = false;
   asked.rolls_out = bool_of(body, "rollout", false);
-  const std::string format = text_of(body, "format", "json");
-  if (format != "json" && format != "html")
-    refuse("`format` is '{}'; it must be json or html", format);
-  asked.is_page = format == "html";
+  asked.is_page = choice_of(body, "format", {"json", "html"}) == "html";
   if (asked.is_page && asked.rolls_out) refuse("`format` html shows heads; leave `rollout` away");
   const int64_t tokens = asked.tokens();
   work_between_steps(e, 16 * tokens, [e, asked = std::move(asked)] {

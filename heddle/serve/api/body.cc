@@ -144,6 +144,14 @@ std::string text_of(const Json& body, const char* key, const std::string& otherw
   return value->as_string();
 }
 
+std::string choice_of(const Json& body, const char* key, std::initializer_list<const char*> words) {
+  const std::string word = text_of(body, key, *words.begin());
+  if (std::ranges::find(words, word) != words.end()) return word;
+  const std::vector<std::string> all(words.begin(), words.end());
+  refuse("`{}` is '{}'; it must be {} or {}", key, word,
+         fmt::to_string(fmt::join(all.begin(), all.end() - 1, ", ")), all.back());
+}
+
 std::vector<int64_t> ints_of(const Json& body, const char* key) {
   constexpr size_t kMostInts = 4096;
   const Json* value = member(body, key);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low
 double number_of(const Json& body, const char* key, double otherwise, double low, double high);
 bool bool_of(const Json& body, const char* key, bool otherwise);
 std::string text_of(const Json& body, const char* key, const std::string& otherwise = "");
+/// One of several words, the first where it is absent or null. Errors: Refusal that lists them.
+std::string choice_of(const Json& body, const char* key, std::initializer_list<const char*> words);
 /// An array of integers, 4,096 at most; none where it is absent or null. Errors: Refusal.
 std::vector<int64_t> ints_of(const Json& body, const char* key);
 /// A text or an array of texts, at most so many. Errors: Refusal if it is absent.

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "heddle/infer/answers.h"
-#include "heddle/serve/api/between_steps.h"
 #include "heddle/serve/api/forms.h"
+#include "heddle/serve/api/reading.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
@@ -19,6 +19,33 @@ std::string beginning_of(const std::string& text) {
   return text.substr(0, last_character(std::string_view(text).substr(0, kMostBytes + 1)));
 }
 
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+// One pass.
+std::vector<DetectedLanguages> detect_languages(const ServedModel& classifier,
+                                                std::span<const std::string> texts, int64_t& cut) {
+  std::vector<TextToClassify> asked;
+  for (const std::string& text : texts) {
+    if (!is_blank(text)) asked.push_back({text});
+  }
+  const auto probabilities =
+      asked.empty() ? std::vector<std::vector<double>>()
+                    : heddle::classify(classifier.loaded(), asked, classifier.precision, cut);
+  std::vector<DetectedLanguages> all(texts.size());
+  size_t next = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (is_blank(texts[i])) continue;
+    const std::vector<double>& of_text = probabilities[next++];
+    for (size_t k = 0; k < of_text.size(); ++k) {
+      all[i].push_back({classifier.loaded().model->labels()[k], of_text[k]});
+    }
+    std::ranges::stable_sort(all[i], std::greater<>(), &DetectedLanguage::confidence);
+  }
+  return all;
+}
+
 }  // namespace
 
 SharedModel language_classifier(const Service& service) {
@@ -29,19 +56,20 @@ SharedModel language_classifier(const Service& service) {
   return nullptr;
 }
 
-std::vector<DetectedLanguage> detect_language(const ServedModel& classifier,
-                                              const std::string& text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return {};
-  const TextToClassify asked{beginning_of(text)};
-  int64_t cut = 0;
-  const auto probabilities =
-      heddle::classify(classifier.loaded(), {&asked, 1}, classifier.precision, cut)[0];
-  std::vector<DetectedLanguage> found;
-  for (size_t i = 0; i < probabilities.size(); ++i) {
-    found.push_back({classifier.loaded().model->labels()[i], probabilities[i]});
-  }
-  std::ranges::stable_sort(found, std::greater<>(), &DetectedLanguage::confidence);
-  return found;
+void start_detection(const SharedExchange& e, const SharedModel& classifier,
+                     const std::vector<std::string>& texts,
+                     std::function<void(const std::vector<DetectedLanguages>&)> on_done) {
+  std::vector<std::string> beginnings;
+  for (const std::string& text : texts) beginnings.push_back(beginning_of(text));
+  const auto found = std::make_shared<std::vector<DetectedLanguages>>();
+  const auto read = [found, classifier](std::span<const std::string> some, int64_t&) {
+    int64_t cut = 0;  // the beginning tells
+    for (auto& one : detect_languages(*classifier, some, cut)) found->push_back(std::move(one));
+  };
+  start_reading({.exchange = e,
+                 .texts = std::move(beginnings),
+                 .read = read,
+                 .on_done = [found, on_done = std::move(on_done)] { on_done(*found); }});
 }
 
 // As LibreTranslate answers: percents, the likeliest first; of several texts a list each.
@@ -56,20 +84,17 @@ void libre_detect(const SharedExchange& e) {
                       "no model here tells languages; serve a classifier whose classes are "
                       "their codes"};
   }
-  int64_t tokens = 0;
-  for (const std::string& text : texts) tokens += std::ssize(beginning_of(text)) / 2 + 2;
-  work_between_steps(e, tokens, [=] {
+  start_detection(e, classifier, texts, [e, is_list](const std::vector<DetectedLanguages>& found) {
     Json all = Json::array();
-    for (const std::string& text : texts) {
+    for (const DetectedLanguages& of_text : found) {
       Json list = Json::array();
-      for (const DetectedLanguage& one : detect_language(*classifier, text)) {
+      for (const DetectedLanguage& one : of_text) {
         list.push_back(
             Json::object({{"confidence", 100 * one.confidence}, {"language", one.language}}));
       }
-      if (!is_list) return e->send(list), false;
       all.push_back(std::move(list));
     }
-    return e->send(all), false;
+    e->send(is_list ? all : all.as_array()[0]);
   });
 }
 

@@ -1,7 +1,9 @@
 // Which language a text is in.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "heddle/serve/api/exchange.h"
 
@@ -16,9 +18,13 @@ struct DetectedLanguage {
 /// none.
 SharedModel language_classifier(const Service& service);
 
-/// What a language_classifier() says of a text, the likeliest first; nothing of a blank one. Of a
-/// long text the beginning counts. On the engine's thread.
-std::vector<DetectedLanguage> detect_language(const ServedModel& classifier,
-                                              const std::string& text);
+/// What a language_classifier() says of a text, the likeliest first; nothing of a blank one.
+using DetectedLanguages = std::vector<DetectedLanguage>;
+/// Asks a language_classifier() of texts, of which the beginnings count, between the steps of
+/// others; on_done: on the engine's thread, with an entry a text. Errors: Refusal where there is no
+/// room.
+void start_detection(const SharedExchange& e, const SharedModel& classifier,
+                     const std::vector<std::string>& texts,
+                     std::function<void(const std::vector<DetectedLanguages>&)> on_done);
 
 }  // namespace heddle::serve

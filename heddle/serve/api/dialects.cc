@@ -9,79 +9,130 @@
 
 namespace heddle::serve {
 
+namespace {
+
+// What both dialects ask for: texts, in sentences or HTML, out of a language ("": any) into one.
+struct DialectRequest {
+  SharedModel model = {};
+  SplitTexts split = {};
+  std::string source = {};  // of the texts, as far as it is known
+};
+
+std::shared_ptr<const DialectRequest> dialect_request(const Exchange& e, const std::string& source,
+                                                      const std::string& target,
+                                                      std::vector<std::string> texts, bool is_html,
+                                                      bool splits) {
+  DialectRequest asked{.model = translator_of(e.service, Json::object(), source, target)};
+  asked.source = source.empty() ? asked.model->source_language : source;
+  asked.split = is_html ? marked_texts(std::move(texts), true, {})
+                        : split_texts(std::move(texts), splits, asked.source);
+  return std::make_shared<const DialectRequest>(std::move(asked));
+}
+
+TranslationWork work_of(const DialectRequest& asked, const std::string& source,
+                        const std::string& target) {
+  const ServedModel& model = *asked.model;
+  TranslationWork work{.model = asked.model,
+                       .texts = asked.split.sentences(),
+                       .options = text_options(model.loaded(), model.translating)};
+  work.options.scores = false;
+  set_request_languages(*asked.model, source, target, work.options);
+  return work;
+}
+
+// The texts whole again, and what else their sentences might be.
+class JoinedTexts {
+ public:
+  JoinedTexts(std::shared_ptr<const DialectRequest> asked, const TranslationWork& work,
+              const std::vector<Translation>& all)
+      : asked_(std::move(asked)), all_(all) {
+    if (!asked_->split.marked.empty()) links_ = links_of(word_alignments(work, all));
+  }
+  std::string text(size_t i) const {
+    return asked_->split.joined(
+        i, [&](size_t k) { return all_[k].text; }, links_);
+  }
+  // The second best of each sentence together, the third, and so on.
+  Json alternatives(size_t i) const {
+    const SplitTexts& split = asked_->split;
+    size_t most = 0;
+    for (size_t k = split.first(i); k < split.first(i) + split.count(i); ++k) {
+      most = std::max(most, all_[k].others.size());
+    }
+    Json list = Json::array();
+    for (size_t rank = 0; rank < most; ++rank) {
+      const auto ranked = [&](size_t k) {
+        return rank < all_[k].others.size() ? all_[k].others[rank].text : all_[k].text;
+      };
+      list.push_back(split.joined(i, ranked, links_));
+    }
+    return list;
+  }
+
+ private:
+  std::shared_ptr<const DialectRequest> asked_;
+  const std::vector<Translation>& all_;
+  std::vector<MarkedText::Links> links_;
+};
+
+}  // namespace
+
 // --- LibreTranslate ------------------------------------------------------------------------------
 
 void libre_translate(const SharedExchange& e) {
   const Json body = body_of(*e);
-  const std::string source = text_of(body, "source"), target = text_of(body, "target");
-  const std::string format = text_of(body, "format", "text");
-  if (format != "text" && format != "html") refuse("`format` must be text or html");
-  const bool is_auto = source == "auto";
-  const SharedModel model =
-      translator_of(e->service, Json::object(), is_auto ? std::string() : source, target);
+  const bool is_html = choice_of(body, "format", {"text", "html"}) == "html";
+  const bool is_auto = text_of(body, "source") == "auto";
+  const std::string source = is_auto ? "" : text_of(body, "source"),
+                    target = text_of(body, "target");
   const int64_t alternatives =
       int_of(body, "alternatives", 0, 0,
              std::min(e->service.options().most_results, e->service.options().most_beams) - 1);
-  const Json* asked = body.find("q");
-  const bool is_list = asked != nullptr && asked->is_array();
-  auto texts = texts_of(body, "q", e->service.options().most_texts);
-  const auto split = std::make_shared<const SplitTexts>(
-      format == "html"
-          ? marked_texts(std::move(texts), true, {})
-          : split_texts(std::move(texts), true, is_auto ? model->source_language : source));
-  TranslationWork work{.model = model,
-                       .texts = split->sentences(),
-                       .options = text_options(model->loaded(), model->translating)};
-  set_request_languages(*model, is_auto ? "" : source, target, work.options);
+  const Json* given = body.find("q");
+  const bool is_list = given != nullptr && given->is_array();
+  const auto asked = dialect_request(
+      *e, source, target, texts_of(body, "q", e->service.options().most_texts), is_html, true);
+  TranslationWork work = work_of(*asked, source, target);
   work.options.search.n_best = alternatives + 1;
   work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
   work.options.scores = alternatives > 0;
-  const SharedModel classifier = is_auto ? language_classifier(e->service) : nullptr;
-  work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
-    std::vector<MarkedText::Links> links;
-    if (!split->marked.empty()) links = word_links(done, all);
-    const auto listed = [&](const auto& of) {
-      if (!is_list) return of(0);
-      Json list = Json::array();
-      for (size_t i = 0; i < split->texts.size(); ++i) list.push_back(of(i));
-      return list;
-    };
+
+  // Languages and translations come in any order; the later sends both. Of the engine's thread.
+  struct Answer {
     Json json = Json::object();
-    if (is_auto) {
-      json["detectedLanguage"] = listed([&](size_t i) {
-        DetectedLanguage best{.language = model->source_language};
-        if (classifier) {
-          const auto found = detect_language(*classifier, split->texts[i]);
-          if (!found.empty()) best = found[0];
-        }
-        return Json::object({{"confidence", 100 * best.confidence}, {"language", best.language}});
-      });
-    }
-    json["translatedText"] = listed([&](size_t i) {
-      return Json(split->joined(
-          i, [&](size_t k) { return all[k].text; }, links));
+    int missing = 1;
+  };
+  const auto answer = std::make_shared<Answer>();
+  const auto listed = [asked, is_list](const auto& of) {
+    if (!is_list) return Json(of(0));
+    Json list = Json::array();
+    for (size_t i = 0; i < asked->split.texts.size(); ++i) list.push_back(of(i));
+    return list;
+  };
+  const auto take_languages = [=](const std::vector<DetectedLanguages>& found) {
+    answer->json["detectedLanguage"] = listed([&](size_t i) {
+      DetectedLanguage best{.language = asked->model->source_language};
+      if (!found.empty() && !found[i].empty()) best = found[i][0];
+      return Json::object({{"confidence", 100 * best.confidence}, {"language", best.language}});
     });
-    // The second best of each sentence together, the third, and so on.
-    const auto alternative = [&](size_t i, size_t rank) {
-      return split->joined(
-          i,
-          [&](size_t k) {
-            return rank < all[k].others.size() ? all[k].others[rank].text : all[k].text;
-          },
-          links);
-    };
+  };
+  if (const auto classifier = is_auto ? language_classifier(e->service) : nullptr) {
+    ++answer->missing;
+    start_detection(e, classifier, asked->split.texts,
+                    [=](const std::vector<DetectedLanguages>& found) {
+                      take_languages(found);
+                      if (--answer->missing == 0) e->send(answer->json);
+                    });
+  } else if (is_auto) {
+    take_languages({});
+  }
+  work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
+    const JoinedTexts joined(asked, done, all);
+    answer->json["translatedText"] = listed([&](size_t i) { return joined.text(i); });
     if (alternatives > 0) {
-      json["alternatives"] = listed([&](size_t i) {
-        size_t most = 0;
-        for (size_t k = split->first(i); k < split->first(i) + split->count(i); ++k) {
-          most = std::max(most, all[k].others.size());
-        }
-        Json list = Json::array();
-        for (size_t rank = 0; rank < most; ++rank) list.push_back(alternative(i, rank));
-        return list;
-      });
+      answer->json["alternatives"] = listed([&](size_t i) { return joined.alternatives(i); });
     }
-    e->send(json);
+    if (--answer->missing == 0) e->send(answer->json);
   };
   start_translation(e, std::move(work));
 }
@@ -147,28 +198,20 @@ void deepl_translate(const SharedExchange& e) {
   const std::string tags = text_of(body, "tag_handling");
   if (!tags.empty() && tags != "html" && tags != "xml")
     refuse("`tag_handling` must be html or xml");
-  const SharedModel model = translator_of(e->service, Json::object(), source, target);
-  auto texts = texts_of(body, "text", e->service.options().most_texts);
-  const auto split = std::make_shared<const SplitTexts>(
-      tags.empty() ? split_texts(std::move(texts), text_of(body, "split_sentences", "1") != "0",
-                                 source.empty() ? model->source_language : source)
-                   : marked_texts(std::move(texts), true, {}));
-  TranslationWork work{.model = model,
-                       .texts = split->sentences(),
-                       .options = text_options(model->loaded(), model->translating)};
-  set_request_languages(*model, source, target, work.options);
-  work.options.scores = false;
+  const auto asked =
+      dialect_request(*e, source, target, texts_of(body, "text", e->service.options().most_texts),
+                      !tags.empty(), text_of(body, "split_sentences", "1") != "0");
+  TranslationWork work = work_of(*asked, source, target);
   work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
-    std::vector<MarkedText::Links> links;
-    if (!split->marked.empty()) links = word_links(done, all);
+    const JoinedTexts joined(asked, done, all);
     Json list = Json::array();
-    for (size_t i = 0; i < split->texts.size(); ++i) {
-      const std::string from = model->source_language.empty() ? source : model->source_language;
-      list.push_back(Json::object({{"detected_source_language", upper(from)},
-                                   {"text", split->joined(
-                                                i, [&](size_t k) { return all[k].text; }, links)},
-                                   {"billed_characters", count_characters(split->texts[i])},
-                                   {"model_type_used", "quality_optimized"}}));
+    for (size_t i = 0; i < asked->split.texts.size(); ++i) {
+      const std::string& known = asked->model->source_language;
+      list.push_back(
+          Json::object({{"detected_source_language", upper(known.empty() ? source : known)},
+                        {"text", joined.text(i)},
+                        {"billed_characters", count_characters(asked->split.texts[i])},
+                        {"model_type_used", "quality_optimized"}}));
     }
     e->send(Json::object({{"translations", std::move(list)}}));
   };
@@ -177,8 +220,9 @@ void deepl_translate(const SharedExchange& e) {
 
 void deepl_languages(const SharedExchange& e) {
   // DeepL's own client puts the form into the body, though it is a GET.
-  const bool wants_targets = e->request.query.find("type=target") != std::string::npos ||
-                             e->request.body.find("type=target") != std::string::npos;
+  const auto is_target = [](const Json& form) { return text_of(form, "type") == "target"; };
+  const bool wants_targets =
+      is_target(query_of(*e)) || (!e->request.body.empty() && is_target(body_of(*e)));
   std::set<std::string> codes;
   for (const auto& [from, into] : languages_of(e->service)) {
     if (!wants_targets) codes.insert(from);

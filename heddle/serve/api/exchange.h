@@ -97,6 +97,9 @@ void images_detect(const SharedExchange& e);
 
 // --- room and models -----------------------------------------------------------------------------
 
+/// Weights of attention in an answer: a few MB of JSON, written between the steps of others.
+constexpr int64_t kMostWeights = 1 << 18;
+
 /// Errors: Refusal 429 where the queue is full, before anything is tokenized.
 void check_room(const Service& service);
 /// Takes so many tokens of the budget. Errors: the same; Refusal 400 for more than there ever are.

@@ -1,4 +1,6 @@
-// Vectors and classes of texts: one pass over those of a request, between the steps of others.
+// Vectors and classes of texts: passes over those of a request.
+#include "heddle/serve/api/reading.h"
+
 #include <bit>
 #include <memory>
 
@@ -9,40 +11,21 @@
 namespace heddle::serve {
 namespace {
 
-// Texts of a request, read some at a time, so that those who wait for tokens do not wait for all of
-// them.
-struct Reading {
-  SharedExchange exchange;
-  std::vector<std::string> texts;
-  /// Takes some of them; cut: raised by those that are too long.
-  std::function<void(std::span<const std::string>, int64_t& cut)> answers;
-  std::function<Json()> last;  // the response, once all are there
-  size_t next = 0;
+constexpr int64_t kBytes = 1 << 14;  // of a pass
 
-  static constexpr int64_t kBytes = 1 << 14;  // of a pass
-
-  // Whether there are more.
-  bool read_some() {
-    size_t end = next;
-    for (int64_t bytes = 0; end < texts.size() && (end == next || bytes < kBytes); ++end) {
-      bytes += std::ssize(texts[end]);
-    }
-    int64_t cut = 0;
-    answers(std::span(texts).subspan(next, end - next), cut);
-    if (cut > 0) refuse("{} of the texts are longer than the model takes", cut);
-    next = end;
-    if (next < texts.size()) return true;
-    exchange->send(last());
-    return false;
+// From number `next`, which is raised. returns: whether there are more
+bool read_some(const Reading& reading, size_t& next) {
+  size_t end = next;
+  for (int64_t bytes = 0; end < reading.texts.size() && (end == next || bytes < kBytes); ++end) {
+    bytes += std::ssize(reading.texts[end]);
   }
-};
-
-void start(Reading reading) {
-  int64_t tokens = 0;
-  for (const std::string& text : reading.texts) tokens += std::ssize(text) / 2 + 2;
-  const SharedExchange e = reading.exchange;
-  work_between_steps(e, tokens,
-                     [reading = std::move(reading)]() mutable { return reading.read_some(); });
+  int64_t cut = 0;
+  reading.read(std::span(reading.texts).subspan(next, end - next), cut);
+  if (cut > 0) refuse("{} of the texts are longer than the model takes", cut);
+  next = end;
+  if (next < reading.texts.size()) return true;
+  reading.on_done();
+  return false;
 }
 
 // Floats, little-endian, as OpenAI's clients ask for them.
@@ -57,6 +40,15 @@ std::string packed(const std::vector<float>& values) {
 
 }  // namespace
 
+void start_reading(Reading reading) {
+  int64_t tokens = 0;
+  for (const std::string& text : reading.texts) tokens += std::ssize(text) / 2 + 2;
+  const SharedExchange e = reading.exchange;
+  work_between_steps(e, tokens, [reading = std::move(reading), next = size_t{0}]() mutable {
+    return read_some(reading, next);
+  });
+}
+
 void embeddings(const SharedExchange& e) {
   const Json body = e->json();
   const SharedModel model = model_of(e->service, body, ModelUse::read);
@@ -70,17 +62,14 @@ void embeddings(const SharedExchange& e) {
   }
   const Json* size = body.find("dimensions");
   if (size != nullptr && !size->is_null()) refuse("`dimensions` is not there yet");
-  const std::string format = text_of(body, "encoding_format", "float");
-  if (format != "float" && format != "base64") {
-    refuse("`encoding_format` is '{}'; it must be float or base64", format);
-  }
+  const std::string format = choice_of(body, "encoding_format", {"float", "base64"});
   const auto texts = texts_of(body, "input", e->service.options().most_texts);
   struct Found {
     Json list = Json::array();
     int64_t tokens = 0;
   };
   const auto found = std::make_shared<Found>();
-  const auto answers = [found, format, model](std::span<const std::string> some, int64_t& cut) {
+  const auto read = [found, format, model](std::span<const std::string> some, int64_t& cut) {
     for (const auto& vector : embed(model->encoder(), some, model->precision, cut)) {
       Json one = Json::object({{"object", "embedding"}, {"index", found->list.size()}});
       one["embedding"] = format == "base64" ? Json(packed(vector)) : Json(vector);
@@ -90,15 +79,15 @@ void embeddings(const SharedExchange& e) {
       found->tokens += std::ssize(model->loaded().tokenizer->encode(text));
     }
   };
-  const auto last = [e, found, model] {
+  const auto on_done = [e, found, model] {
     e->service.metrics().tokens_read(found->tokens);
     Json json = Json::object({{"object", "list"}, {"data", std::move(found->list)}});
     json["model"] = model->name;
     json["usage"] =
         Json::object({{"prompt_tokens", found->tokens}, {"total_tokens", found->tokens}});
-    return json;
+    e->send(json);
   };
-  start({.exchange = e, .texts = texts, .answers = answers, .last = last});
+  start_reading({.exchange = e, .texts = texts, .read = read, .on_done = on_done});
 }
 
 void classify(const SharedExchange& e) {
@@ -106,7 +95,7 @@ void classify(const SharedExchange& e) {
   const SharedModel model = model_of(e->service, body, ModelUse::read);
   const auto texts = texts_of(body, "text", e->service.options().most_texts);
   const auto list = std::make_shared<Json>(Json::array());
-  const auto answers = [list, model](std::span<const std::string> some, int64_t& cut) {
+  const auto read = [list, model](std::span<const std::string> some, int64_t& cut) {
     std::vector<TextToClassify> asked;
     for (const std::string& text : some) asked.push_back({text});
     for (const auto& probabilities :
@@ -114,10 +103,10 @@ void classify(const SharedExchange& e) {
       list->push_back(class_json(model->loaded().model->labels(), probabilities));
     }
   };
-  const auto last = [list, model] {
-    return Json::object({{"model", model->name}, {"classes", std::move(*list)}});
+  const auto on_done = [e, list, model] {
+    e->send(Json::object({{"model", model->name}, {"classes", std::move(*list)}}));
   };
-  start({.exchange = e, .texts = texts, .answers = answers, .last = last});
+  start_reading({.exchange = e, .texts = texts, .read = read, .on_done = on_done});
 }
 
 }  // namespace heddle::serve

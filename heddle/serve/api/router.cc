@@ -171,8 +171,8 @@ Json list_of_models(const Service& service) {
     }
     const LoadedModel& loaded = model->loaded();
     one["parameters"] = loaded.parameters.elements();
-    if (loaded.max_length > 0) one["max_tokens"] = loaded.max_length;
-    if (has_labels(loaded.model->head())) one["classes"] = loaded.model->labels().size();
+    if (loaded.max_length > 0) one["max_length"] = loaded.max_length;
+    if (has_labels(loaded.model->head())) one["num_labels"] = loaded.model->labels().size();
     list.push_back(std::move(one));
   }
   return list;

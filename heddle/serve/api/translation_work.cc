@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "heddle/base/utf8.h"
-#include "heddle/infer/words.h"
 #include "heddle/serve/api/jobs.h"
 #include "heddle/text/strings/strings.h"
 
@@ -15,14 +14,16 @@ namespace {
 // The beginning that all hypotheses of a text share, those that ended among them.
 class SharedBeginning {
  public:
-  // returns: ids; nothing that was returned before changes.
-  std::span<const int32_t> step(const DecodeStep& seen) {
+  // returns: whether it grew; nothing of it changes.
+  bool step(const DecodeStep& seen) {
     for (const Hypothesis& h : seen.ended) ended_.narrow(h.ids);
     Beginning all = ended_;
     for (const Hypothesis& h : seen.live) all.narrow(h.ids);
-    if (all.is_known) shared_ = std::move(all.ids);
-    return shared_;
+    if (!all.is_known || all.ids.size() <= shared_.size()) return false;
+    shared_ = std::move(all.ids);
+    return true;
   }
+  std::span<const int32_t> ids() const { return shared_; }
 
  private:
   struct Beginning {
@@ -42,7 +43,7 @@ struct Pending {
   SharedExchange exchange;
   TranslationWork work;
   std::vector<Translation> results;
-  std::vector<size_t> prefixes;  // bytes of each that were told
+  std::vector<size_t> partial;  // bytes of each that were told
   size_t left = 0;
 
   void take(size_t i, std::span<const Hypothesis> found) {
@@ -53,13 +54,13 @@ struct Pending {
     done(i);
   }
   // Whole words: what comes next may go on with the last one.
-  void take_prefix(size_t i, std::span<const int32_t> ids) try {
+  void take_partial(size_t i, std::span<const int32_t> ids) try {
     Translation beginning{.ids = {ids.begin(), ids.end()}, .text = {}};
     decode_texts(std::span(&beginning, 1), work.model->loaded().target());
     const size_t end = beginning.text.rfind(' ');
-    if (end == std::string::npos || end <= prefixes[i]) return;
-    prefixes[i] = end;
-    work.on_prefix(i, beginning.text.substr(0, end));
+    if (end == std::string::npos || end <= partial[i]) return;
+    partial[i] = end;
+    work.on_partial(i, beginning.text.substr(0, end));
   } catch (...) {  // others run beside it
     exchange->fail(std::current_exception());
   }
@@ -80,6 +81,7 @@ SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::s
     if (splitter && !first_invalid_utf8(text)) parts = splitter->split(text);
     // A blank text stays one, which has an empty translation.
     if (parts.empty()) parts.push_back({0, text.size()});
+    split.begins.push_back(split.begins.back() + parts.size());
     split.parts.push_back(std::move(parts));
   }
   return split;
@@ -90,6 +92,7 @@ SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
   SplitTexts split{.texts = std::move(texts)};
   for (const std::string& text : split.texts) {
     split.marked.push_back(are_html ? MarkedText::of_html(text) : MarkedText::of_text(text, kept));
+    split.begins.push_back(split.begins.back() + split.marked.back().texts().size());
   }
   return split;
 }
@@ -107,10 +110,8 @@ std::vector<std::string> SplitTexts::sentences() const {
   return all;
 }
 
-size_t SplitTexts::first(size_t i) const {
-  size_t first = 0;
-  for (size_t k = 0; k < i; ++k) first += count(k);
-  return first;
+size_t SplitTexts::text_of(size_t k) const {
+  return static_cast<size_t>(std::ranges::upper_bound(begins, k) - begins.begin()) - 1;
 }
 
 std::string SplitTexts::joined(size_t i, const std::function<std::string(size_t)>& of,
@@ -131,13 +132,18 @@ std::string SplitTexts::joined(size_t i, const std::function<std::string(size_t)
   return text.append(texts[i], end);
 }
 
-std::vector<MarkedText::Links> word_links(const TranslationWork& work,
-                                          const std::vector<Translation>& all) {
+std::vector<Alignment> word_alignments(const TranslationWork& work,
+                                       const std::vector<Translation>& all,
+                                       AlignmentOptions options) {
   std::vector<std::vector<int32_t>> targets;
   for (const Translation& t : all) targets.push_back(t.ids);
+  options.precision = work.model->precision;
+  return align_pairs(work.model->loaded(), work.sources, targets, options);
+}
+
+std::vector<MarkedText::Links> links_of(std::span<const Alignment> alignments) {
   std::vector<MarkedText::Links> links;
-  for (const Alignment& one : align_pairs(work.model->loaded(), work.sources, targets,
-                                          {.precision = work.model->precision})) {
+  for (const Alignment& one : alignments) {
     MarkedText::Links& to = links.emplace_back();
     for (const AlignmentLink& link : one) to.emplace_back(link.source, link.target);
   }
@@ -149,7 +155,7 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
   auto pending = std::make_shared<Pending>();
   pending->exchange = e;
   pending->results.resize(work.texts.size());
-  pending->prefixes.resize(work.texts.size());
+  pending->partial.resize(work.texts.size());
   work.found.resize(work.texts.size());
   pending->left = work.texts.size();
   std::vector<QueuedJob> jobs;
@@ -170,9 +176,10 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
     tokens += std::ssize(ids);
     Request request = translation_request(model.loaded().translator(), ids, options);
     work.longest.back() = request.longest_output;
-    if (work.on_prefix) {
+    work.forces_end = token_id(request.search.forced_eos).has_value();
+    if (work.on_partial) {
       request.on_step = [pending, i, shared = SharedBeginning()](const DecodeStep& step) mutable {
-        pending->take_prefix(i, shared.step(step));
+        if (shared.step(step)) pending->take_partial(i, shared.ids());
       };
     }
     jobs.push_back({std::move(request), options.search.width(),

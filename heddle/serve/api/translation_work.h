@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/infer/words.h"
 #include "heddle/serve/api/exchange.h"
 #include "heddle/text/strings/marked_text.h"
 #include "heddle/text/strings/sentences.h"
@@ -17,18 +18,19 @@ struct SplitTexts {
   std::vector<std::vector<TextPart>> parts = {};  ///< of each text: what is translated by itself
   std::vector<MarkedText> marked = {};  ///< in the place of parts, where there are tags or the like
 
-  /// Parts of text i.
-  size_t count(size_t i) const {
-    return marked.empty() ? parts[i].size() : marked[i].texts().size();
-  }
-  /// Those of all texts.
+  std::vector<size_t> begins = {0};  ///< of each text, among sentences(), and of one behind them
+
+  /// Among sentences(), the first of text i, and how many are its.
+  size_t first(size_t i) const { return begins[i]; }
+  size_t count(size_t i) const { return begins[i + 1] - begins[i]; }
+  /// The text that sentence k is of.
+  size_t text_of(size_t k) const;
+  /// Parts of all texts.
   std::vector<std::string> sentences() const;
   /// Text i with each of its parts replaced. of: what stands for sentence k of sentences();
   /// links: word alignments of all of them, needed for what is marked
   std::string joined(size_t i, const std::function<std::string(size_t)>& of,
                      std::span<const MarkedText::Links> links = {}) const;
-  /// Among sentences(), the first of text i.
-  size_t first(size_t i) const;
 };
 /// splits: whether sentences are sought; language: "en", see SentenceSplitter
 SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language);
@@ -46,24 +48,31 @@ struct TranslationWork {
   std::function<void(const TranslationWork&, const std::vector<Translation>&)> on_done = {};
   /// What all hypotheses of a text agree on so far, in whole words, each time that it grows; no
   /// later one, nor the translation, begins otherwise. Takes an output projection more a step.
-  std::function<void(size_t, const std::string&)> on_prefix = {};
+  std::function<void(size_t, const std::string&)> on_partial = {};
   std::vector<std::vector<int32_t>> sources = {};  ///< set by start_translation(): ids of the texts
   /// Set as texts are done: what each Translation and its others come of; none of an empty text.
   std::vector<std::vector<Hypothesis>> found = {};
   bool truncates = false;             ///< cuts a text that is too long, where it is refused else
   std::vector<bool> are_cut = {};     ///< which texts were
   std::vector<int64_t> longest = {};  ///< tokens and end that the translation of each may have
+  bool forces_end = false;            ///< at that length, as the model's rules say
 
-  /// Whether the translation of text i may have ended because there was no more room.
+  /// Whether the translation of text i ended because there was no more room: at the last place
+  /// nothing but the end may come where that is forced.
   bool is_full(size_t i) const {
-    return !found[i].empty() && std::ssize(found[i][0].ids) + 1 >= longest[i];
+    if (found[i].empty()) return false;
+    const bool is_forced = std::ssize(found[i][0].ids) + 1 >= longest[i] && forces_end;
+    return is_forced || found[i][0].ended == EndedBy::length;
   }
 };
 
 /// Word alignments of all texts, by attention: a pass over the finished ones. On the engine's
 /// thread.
-std::vector<MarkedText::Links> word_links(const TranslationWork& work,
-                                          const std::vector<Translation>& all);
+std::vector<Alignment> word_alignments(const TranslationWork& work,
+                                       const std::vector<Translation>& all,
+                                       AlignmentOptions options = {});
+/// What SplitTexts::joined() takes of them.
+std::vector<MarkedText::Links> links_of(std::span<const Alignment> alignments);
 
 /// Tokenizes the texts and hands them to the engine; the exchange fails if one of them cannot be
 /// translated. An empty text has an empty translation.

@@ -1,15 +1,13 @@
 // Translation in heddle's own words.
 #include <algorithm>
 
-#include "heddle/infer/words.h"
+#include "heddle/inspect/attention_maps.h"
 #include "heddle/serve/api/translation_work.h"
 
 namespace heddle::serve {
 namespace {
 
 enum class AlignmentForm : uint8_t { none, hard, matrix };
-constexpr int64_t kMostWeights = 1 << 18;  // of an answer
-
 struct TranslationsRequest {
   SharedModel model = {};
   SplitTexts split = {};
@@ -25,10 +23,10 @@ Json one_json(const Translation& t, const Hypothesis* h, const Tokenizer& tokeni
   if (!has_scores) return json;
   json["score"] = t.score;
   json["tokens"] = Json::array();
-  json["token_logprobs"] = Json::array();
+  json["log_probs"] = Json::array();
   for (size_t i = 0; i < t.ids.size(); ++i) {
     json["tokens"].push_back(tokenizer.token(t.ids[i]));
-    json["token_logprobs"].push_back(h->log_ps[i]);
+    json["log_probs"].push_back(h->log_ps[i]);
   }
   return json;
 }
@@ -51,20 +49,11 @@ Json sentence_json(const TranslationsRequest& asked, const TranslationWork& work
   return json;
 }
 
-// Word alignments by attention, a pass over the finished texts: SOURCE-TARGET pairs.
-std::vector<Json> word_alignments(const TranslationsRequest& asked, const TranslationWork& work,
-                                  std::span<const std::vector<int32_t>> targets) {
-  std::vector<Json> all;
-  for (const Alignment& one :
-       align_pairs(asked.model->loaded(), work.sources, targets, asked.alignment)) {
-    all.emplace_back(to_pharaoh(one));
-  }
-  return all;
-}
-
 // The weights themselves, with the tokens that they are of.
 std::vector<Json> weight_matrices(const TranslationsRequest& asked, const TranslationWork& work,
-                                  std::span<const std::vector<int32_t>> targets) {
+                                  const std::vector<Translation>& translations) {
+  std::vector<std::vector<int32_t>> targets;
+  for (const Translation& t : translations) targets.push_back(t.ids);
   const LoadedModel& model = asked.model->loaded();
   const EncoderDecoder& translator = model.translator();
   check_alignment(translator.facts(), asked.alignment);
@@ -85,14 +74,13 @@ std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Transl
   for (size_t i = 0; i < targets.size(); ++i) {
     if (work.sources[i].empty()) continue;
     const Tensor map = cross_attention_maps(translator, std::span(work.sources).subspan(i, 1),
-                                            targets.subspan(i, 1), asked.alignment)[0];
+                                            std::span(targets).subspan(i, 1), asked.alignment)[0];
     Json& json = all[i] =
         Json::object({{"source_tokens", tokens(model.tokenizer.value(), work.sources[i])},
                       {"target_tokens", tokens(model.target(), targets[i])}});
-    for (int64_t r = 0; r < map.size(0); ++r) {
-      const float* row = map.data<float>() + r * map.size(1);
-      json["weights"].push_back(std::vector<float>(row, row + map.size(1)));
-    }
+    const float* values = map.data<float>();
+    json["weights"] = inspect::weights_json({values, values + map.size(0) * map.size(1)},
+                                            map.size(0), map.size(1));
   }
   return all;
 }
@@ -100,13 +88,15 @@ std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Transl
 // All of them, each with its sentences where they were sought. On the engine's thread.
 Json translations_json(const TranslationsRequest& asked, const TranslationWork& work,
                        const std::vector<Translation>& all) {
-  std::vector<std::vector<int32_t>> targets;
-  for (const Translation& t : all) targets.push_back(t.ids);
+  const bool is_hard = asked.form == AlignmentForm::hard;
+  std::vector<Alignment> words;  // tags go with the words that the answer says they go with
+  if (is_hard || !asked.split.marked.empty()) words = word_alignments(work, all, asked.alignment);
+  const std::vector<MarkedText::Links> links = links_of(words);
   std::vector<Json> alignments;
-  if (asked.form == AlignmentForm::hard) alignments = word_alignments(asked, work, targets);
-  if (asked.form == AlignmentForm::matrix) alignments = weight_matrices(asked, work, targets);
-  std::vector<MarkedText::Links> links;
-  if (!asked.split.marked.empty()) links = word_links(work, all);
+  if (asked.form == AlignmentForm::matrix) alignments = weight_matrices(asked, work, all);
+  for (size_t i = 0; is_hard && i < words.size(); ++i) {
+    alignments.emplace_back(to_pharaoh(words[i]));
+  }
   const auto sentence = [&](size_t k) {
     Json json = sentence_json(asked, work, k, all[k]);
     if (!alignments.empty()) json["alignment"] = alignments[k];
@@ -135,25 +125,21 @@ Json translations_json(const TranslationsRequest& asked, const TranslationWork& 
 
 // Which text, and with sentences which of them, sentence k of all is.
 Json place_json(const TranslationsRequest& asked, size_t k) {
-  size_t text = 0;
-  while (k >= asked.split.first(text) + asked.split.count(text)) ++text;
+  const size_t text = asked.split.text_of(k);
   Json json = Json::object({{"index", text}});
   if (asked.has_parts) json["sentence"] = k - asked.split.first(text);
   return json;
 }
 
 void take_alignment(const Json& body, TranslationsRequest& asked) {
-  const std::string form = text_of(body, "alignment", "none");
+  const std::string form = choice_of(body, "alignment", {"none", "hard", "matrix"});
   if (form == "hard") asked.form = AlignmentForm::hard;
   if (form == "matrix") asked.form = AlignmentForm::matrix;
-  if (form != "none" && asked.form == AlignmentForm::none) {
-    refuse("`alignment` is '{}'; it must be none, hard or matrix", form);
-  }
   if (asked.streams && form != "none") refuse("`stream` takes no `alignment`");
   asked.alignment.layers = ints_of(body, "layers");
   asked.alignment.heads = ints_of(body, "heads");
   asked.alignment.precision = asked.model->precision;
-  if (asked.form != AlignmentForm::none) {
+  if (asked.form != AlignmentForm::none || !asked.split.marked.empty()) {
     check_alignment(asked.model->loaded().translator().facts(), asked.alignment);
   }
 }
@@ -176,24 +162,21 @@ void take_prefixes(const Json& body, const TranslationsRequest& asked, Translate
 void take_texts(const Exchange& e, const Json& body, const std::string& language,
                 TranslationsRequest& asked) {
   auto texts = texts_of(body, "text", e.service.options().most_texts);
-  const std::string format = text_of(body, "format", "text");
-  if (format != "text" && format != "html") {
-    refuse("`format` is '{}'; it must be text or html", format);
-  }
+  const bool is_html = choice_of(body, "format", {"text", "html"}) == "html";
   const Json* keep = body.find("keep");
   const bool has_kept = keep != nullptr && !keep->is_null();
   const bool splits = bool_of(body, "split_sentences", false);
-  asked.has_parts = splits || has_kept || format == "html";
-  if (!has_kept && format == "text") {
+  asked.has_parts = splits || has_kept || is_html;
+  if (!has_kept && !is_html) {
     asked.split = split_texts(std::move(texts), splits, language);
     return;
   }
   if (splits) refuse("`split_sentences` goes neither with `format` html nor with `keep`");
-  if (has_kept && format == "html") refuse("`keep` is for texts; HTML has translate=\"no\"");
+  if (has_kept && is_html) refuse("`keep` is for texts; HTML has translate=\"no\"");
   if (asked.streams) refuse("`stream` takes neither `format` html nor `keep`");
   std::vector<std::string> kept;
   if (has_kept) kept = texts_of(body, "keep", e.service.options().most_texts);
-  asked.split = marked_texts(std::move(texts), format == "html", kept);
+  asked.split = marked_texts(std::move(texts), is_html, kept);
 }
 
 }  // namespace
@@ -217,8 +200,8 @@ void translations(const SharedExchange& e) {
   work.options.scores = asked.has_scores || asked.has_several;
   take_prefixes(body, asked, work.options);
   const auto shared = std::make_shared<const TranslationsRequest>(std::move(asked));
-  const bool has_prefixes = bool_of(body, "partial", false);
-  if (has_prefixes && !shared->streams) refuse("`partial` is for a `stream`");
+  const bool has_partial = bool_of(body, "partial", false);
+  if (has_partial && !shared->streams) refuse("`partial` is for a `stream`");
   if (shared->streams) {
     work.on_start = [e] { e->begin_events(); };
     work.on_text = [e, shared](const TranslationWork& done, size_t k, const Translation& t) {
@@ -229,10 +212,10 @@ void translations(const SharedExchange& e) {
       e->event(event.dump());
     };
   }
-  if (has_prefixes) {
-    work.on_prefix = [e, shared](size_t k, const std::string& prefix) {
+  if (has_partial) {
+    work.on_partial = [e, shared](size_t k, const std::string& text) {
       Json event = place_json(*shared, k);
-      event["prefix"] = prefix;
+      event["partial"] = text;
       event["final"] = false;
       e->event(event.dump());
     };

@@ -24,11 +24,6 @@ RequestReader::State RequestReader::put(std::string_view bytes) {
   return advance();
 }
 
-RequestReader::State RequestReader::end() {
-  if (state_ == State::header || state_ == State::body) state_ = State::broken;
-  return state_;
-}
-
 bool RequestReader::wants_continue() { return std::exchange(wants_continue_, false); }
 
 RequestReader::State RequestReader::refuse(int status, std::string message) {

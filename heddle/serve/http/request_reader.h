@@ -15,12 +15,11 @@ namespace heddle::serve {
 class RequestReader {
  public:
   enum class State : uint8_t {
-    idle,     ///< no byte of a request is there
-    header,   ///< more of the header is to come
-    body,     ///< more of the body is
-    whole,    ///< take() has it
-    refused,  ///< it is answered with status() and message(), and the connection ends
-    broken    ///< the connection ended within a request
+    idle,    ///< no byte of a request is there
+    header,  ///< more of the header is to come
+    body,    ///< more of the body is
+    whole,   ///< take() has it
+    refused  ///< it is answered with status() and message(), and the connection ends
   };
 
   explicit RequestReader(const HttpLimits& limits);
@@ -28,8 +27,6 @@ class RequestReader {
 
   /// Adds bytes. returns: the state.
   State put(std::string_view bytes);
-  /// No more bytes will come.
-  State end();
   State state() const { return state_; }
   /// Whether the client waits for a "100 Continue" before it sends the body; true once.
   bool wants_continue();

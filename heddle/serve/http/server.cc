@@ -212,7 +212,6 @@ void HttpServer::Session::send(HttpResponse response) {
 
 void HttpServer::Session::begin(const HttpResponse& head) {
   is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
-  if (is_head_) return send(head);
   auto message = message_of<http::empty_body>(head, is_kept_);
   if (!is_old_) message->chunked(true);
   auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);

@@ -1,0 +1,24 @@
+// Texts of a request that are read some at a time, between the steps of others.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/serve/api/exchange.h"
+
+namespace heddle::serve {
+
+struct Reading {
+  SharedExchange exchange;
+  std::vector<std::string> texts;
+  /// Takes some of them, one pass; cut: raised by those that are too long, which are refused.
+  std::function<void(std::span<const std::string>, int64_t& cut)> read;
+  std::function<void()> on_done;  ///< once all are read
+};
+
+/// Takes room for the texts and reads them on the engine's thread, as work_between_steps() does.
+void start_reading(Reading reading);
+
+}  // namespace heddle::serve
