@@ -32,8 +32,9 @@ struct ServerMetrics::Families {
   prometheus::Family<prometheus::Histogram>& seconds =
       family_of(prometheus::BuildHistogram(), "heddle_request_seconds",
                 "From a request's last byte to its response", registry);
-  prometheus::Family<prometheus::Counter>& tokens = family_of(
-      prometheus::BuildCounter(), "heddle_tokens_total", "Tokens read and written", registry);
+  prometheus::Family<prometheus::Counter>& tokens =
+      family_of(prometheus::BuildCounter(), "heddle_tokens_total",
+                "Tokens read, written, and known of prompts before", registry);
   prometheus::Histogram& waits = family_of(prometheus::BuildHistogram(), "heddle_queue_seconds",
                                            "Waits of jobs for their start", registry)
                                      .Add({}, kSeconds);
@@ -51,6 +52,7 @@ struct ServerMetrics::Families {
                                 .Add({});
   prometheus::Counter& read = tokens.Add({{"kind", "read"}});
   prometheus::Counter& written = tokens.Add({{"kind", "written"}});
+  prometheus::Counter& cached = tokens.Add({{"kind", "cached"}});
   prometheus::Gauge& waiting = jobs.Add({{"state", "waiting"}});
   prometheus::Gauge& running = jobs.Add({{"state", "running"}});
   prometheus::Family<prometheus::Gauge>& models = family_of(
@@ -68,6 +70,9 @@ void ServerMetrics::answered(const std::string& route, int status, double second
 void ServerMetrics::tokens_read(int64_t n) { families_->read.Increment(static_cast<double>(n)); }
 void ServerMetrics::tokens_written(int64_t n) {
   families_->written.Increment(static_cast<double>(n));
+}
+void ServerMetrics::tokens_cached(int64_t n) {
+  families_->cached.Increment(static_cast<double>(n));
 }
 void ServerMetrics::started(double seconds) { families_->waits.Observe(seconds); }
 

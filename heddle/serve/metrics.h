@@ -19,6 +19,8 @@ class ServerMetrics {
   /// Tokens that were read or written.
   void tokens_read(int64_t n);
   void tokens_written(int64_t n);
+  /// Tokens of prompts that were not read, because they had been.
+  void tokens_cached(int64_t n);
   /// A job began after so long a wait.
   void started(double seconds_of_waiting);
   void model(const std::string& name, const std::string& type);

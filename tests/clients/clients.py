@@ -31,6 +31,10 @@ def raises(kind, call):
     sys.exit(f"clients: no {kind.__name__}")
 
 
+def counts(usage):
+    return usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
+
+
 def test_openai():
     client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0)
     check({model.id for model in client.models.list().data} >= {"en-de", "lm"}, "models")
@@ -45,7 +49,7 @@ def test_openai():
             text += choice.text
             reasons.append(choice.finish_reason)
     check(text == whole.choices[0].text, "the stream says what the whole response says")
-    check(usage == whole.usage, "usage of the stream")
+    check(counts(usage) == counts(whole.usage), "usage of the stream")
     check(reasons[-1] is not None and not any(reasons[:-1]), "one reason, at the end")
     error = raises(openai.NotFoundError, lambda: client.completions.create(model="none", prompt="a"))
     check("none" in error.message and error.request_id, "the error names the model, and its request")
@@ -81,7 +85,8 @@ def test_chat():
     check(all(len(one.top_logprobs) == 3 and one.logprob <= one.top_logprobs[0].logprob + 1e-6 for one in choice.logprobs.content), "top tokens")
     events = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
     check(events[0].choices[0].delta.role == "assistant" and events[0].choices[0].delta.content == "", "the role comes first")
-    check(events[-1].choices == [] and events[-1].usage == whole.usage, "usage comes last")
+    check(events[-1].choices == [] and counts(events[-1].usage) == counts(whole.usage), "usage comes last")
+    check(whole.usage.prompt_tokens_details.cached_tokens == 0 and events[-1].usage.prompt_tokens_details.cached_tokens > 8, "what was read before")
     check(all(event.usage is None for event in events[:-1]), "and but once")
     parts = [event.choices[0] for event in events[:-1]]
     check("".join(part.delta.content or "" for part in parts) == choice.message.content, "the stream says what the whole response says")
@@ -109,6 +114,35 @@ def test_chat():
     check(len(found.tokens) == len(found.token_logprobs) == len(found.text_offset) and "".join(found.tokens) == text.choices[0].text, "log probabilities of a text")
 
 
+class Weather(pydantic.BaseModel):
+    """What the weather is like somewhere."""
+    place: Colour
+    days: int
+
+
+def test_tools():
+    client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0)
+    messages = [{"role": "user", "content": "the dog"}]
+    tools = [openai.pydantic_function_tool(Weather), {"type": "function", "function": {"name": "stop"}}]
+    for choice in ("required", {"type": "function", "function": {"name": "Weather"}}):
+        asked = {"model": "lm", "messages": messages, "tools": tools, "tool_choice": choice, "max_tokens": 70, "seed": 3}
+        whole = client.chat.completions.create(**asked).choices[0]
+        check(whole.finish_reason == "tool_calls" and len(whole.message.tool_calls) == 1, "a call")
+        call = whole.message.tool_calls[0]
+        check(call.function.name in ("Weather", "stop"), "of a tool that there is")
+        if call.function.name == "Weather":
+            Weather.model_validate_json(call.function.arguments)
+        with client.chat.completions.stream(**asked) as stream:
+            found = stream.get_final_completion().choices[0].message.tool_calls[0]
+        check((found.function.name, found.function.arguments) == (call.function.name, call.function.arguments), "the stream has the same call")
+    parsed = client.chat.completions.parse(model="lm", messages=messages, tools=tools[:1], tool_choice="required", max_tokens=70, seed=1)
+    check(isinstance(parsed.choices[0].message.tool_calls[0].function.parsed_arguments, Weather), "arguments of the class that was asked for")
+    after = messages + [whole.message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": "rain"}]
+    client.chat.completions.create(model="lm", messages=after, max_tokens=2, tool_choice="none", tools=tools)
+    error = raises(openai.BadRequestError, lambda: client.chat.completions.create(model="lm", messages=messages, tools=tools, tool_choice={"type": "function", "function": {"name": "x"}}))
+    check("tool_choice" in error.message, "the error names the field")
+
+
 def test_deepl():
     client = deepl.Translator("any", server_url=url)
     texts = client.translate_text(["the dog is hungry", "where is the station?"], target_lang="DE")
@@ -129,5 +163,6 @@ def test_libretranslate(same):
 
 test_openai()
 test_chat()
+test_tools()
 test_libretranslate(test_deepl())
 print(f"clients: {checks} checks passed")

@@ -30,7 +30,7 @@ trap finish EXIT
 cat "$folder/pairs/train.en" >"$folder/text"
 "$program" train --task causal_lm --data "$folder/text" --tokenizer-type bpe --vocab-size 400 --n-layer 2 --n-head 4 --n-embd 32 --n-positions 128 \
   --block-size 32 --max-updates 20 --validate-every 20 --out "$folder/lm" >/dev/null 2>&1
-echo '{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{{ bos_token }}assistant:' \
+echo '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{{ bos_token }}assistant:' \
   >"$folder/lm/best/chat_template.jinja"
 ulimit -n "$(ulimit -H -n)"
 "$program" serve "$folder/en-de" "$folder/lm" --port 0 2>"$folder/log" &

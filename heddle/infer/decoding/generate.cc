@@ -146,18 +146,18 @@ constexpr size_t kContext = 16;
 }  // namespace
 
 TextStream::TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
-                       std::vector<std::string> stops)
-    : tokenizer_(tokenizer), stops_(std::move(stops)) {
+                       std::vector<std::string> stops, bool shows_special)
+    : tokenizer_(tokenizer), decoding_{.skip_special = !shows_special}, stops_(std::move(stops)) {
   const std::span<const int32_t> last = prompt.last(std::min(prompt.size(), kContext));
   before_.assign(last.begin(), last.end());
-  before_text_ = tokenizer.decode(before_);
+  before_text_ = tokenizer.decode(before_, decoding_);
   std::erase(stops_, "");
 }
 
 bool TextStream::read(std::span<const int32_t> tokens) {
   std::vector<int32_t> all = before_;
   all.insert(all.end(), tokens.begin(), tokens.end());
-  const std::string whole = tokenizer_.decode(all);
+  const std::string whole = tokenizer_.decode(all, decoding_);
   // A character that the prompt had left unfinished is the continuation's.
   auto [end, ignored] =
       std::mismatch(before_text_.begin(), before_text_.end(), whole.begin(), whole.end());

@@ -89,8 +89,9 @@ std::vector<std::vector<NextToken>> likely_next_tokens(
 class TextStream {
  public:
   /// prompt: the tokens before; only the last few matter, which the first new one may join.
+  /// shows_special: whether special tokens are written by their names
   TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
-             std::vector<std::string> stops = {});
+             std::vector<std::string> stops = {}, bool shows_special = false);
 
   /// Takes all tokens so far. returns: false once the text has a stop string, wherever the borders
   /// of tokens lie; the text ends before it.
@@ -109,6 +110,7 @@ class TextStream {
   size_t certain() const;
 
   const Tokenizer& tokenizer_;
+  const DecodeOptions decoding_;
   std::vector<int32_t> before_;
   std::string before_text_;
   std::vector<std::string> stops_;

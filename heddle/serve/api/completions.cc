@@ -51,6 +51,44 @@ int64_t most_of_chat(const Json& body, const LoadedModel& model, int64_t prompt)
   return int_of(body, "max_completion_tokens", old, 1, kMostTokens);
 }
 
+// "tools" and "tool_choice": auto, none, required, or one by its name. What must be called is JSON
+// of the schemas of the tools.
+void take_tools(const Json& body, GenerationWork& work, ChatInput& input) {
+  const Json* tools = body.find("tools");
+  const Json* choice = body.find("tool_choice");
+  const bool has_choice = choice != nullptr && !choice->is_null();
+  if (tools == nullptr || tools->is_null() || *tools == Json::array()) {
+    if (has_choice && *choice != Json("none") && *choice != Json("auto")) {
+      refuse("`tool_choice` needs `tools`");
+    }
+    return;
+  }
+  std::vector<std::string> names = tool_names(*tools);
+  if (std::ssize(names) > 128) refuse("`tools` has {} functions; at most 128", names.size());
+  std::string named;
+  if (has_choice && choice->is_object()) {
+    const Json* function = choice->find("function");
+    if (function == nullptr || !function->is_object()) refuse("`tool_choice` has no `function`");
+    named = text_of(*function, "name");
+    if (std::ranges::find(names, named) == names.end()) {
+      refuse("`tool_choice` names '{}', which is none of the `tools`", named);
+    }
+  } else if (choice_of(body, "tool_choice", {"auto", "none", "required"}) == "none") {
+    return;
+  }
+  if (!work.model->chat->takes_tools()) {
+    refuse("the chat template of '{}' takes no `tools`", work.model->name);
+  }
+  if (work.options.constraint) refuse("`tools` and `response_format` do not go together");
+  work.must_call = has_choice && *choice != Json("auto");
+  if (work.must_call) {
+    constrain(work, tool_call_schema(*tools, named, work.model->chat->tool_call_form()));
+  }
+  if (!bool_of(body, "parallel_tool_calls", true)) work.most_calls = 1;
+  input.tools = *tools;
+  work.tools = std::move(names);
+}
+
 }  // namespace
 
 void completions(const SharedExchange& e) {
@@ -58,7 +96,8 @@ void completions(const SharedExchange& e) {
   refuse_members(body, {"suffix", "logit_bias", "presence_penalty", "frequency_penalty"});
   const int64_t n = int_of(body, "n", 1, 1, e->service.options().most_results);
   if (int_of(body, "best_of", n, 1, 1 << 20) != n) refuse("`best_of` must be `n`, if it is there");
-  GenerationWork work = generation_work(*e, body, int_of(body, "max_tokens", 16, 1, kMostTokens));
+  GenerationWork work = generation_work(*e, body);
+  work.options.search.max_new_tokens = int_of(body, "max_tokens", 16, 1, kMostTokens);
   take_prompts(*e, body, work);
   work.echoes = bool_of(body, "echo", false);
   const Json* log_probs = body.find("logprobs");
@@ -73,9 +112,9 @@ void completions(const SharedExchange& e) {
 
 void chat_completions(const SharedExchange& e) {
   const Json body = e->json();
-  refuse_members(body, {"logit_bias", "presence_penalty", "frequency_penalty", "tools", "functions",
-                        "audio", "prediction"});
-  GenerationWork work = generation_work(*e, body, 1);
+  refuse_members(body, {"logit_bias", "presence_penalty", "frequency_penalty", "functions",
+                        "function_call", "audio", "prediction"});
+  GenerationWork work = generation_work(*e, body);
   const ServedModel& served = *work.model;
   if (!served.chat) {
     throw Refusal{.message = served.chat_fault.empty()
@@ -95,10 +134,16 @@ void chat_completions(const SharedExchange& e) {
     input.variables = *more;
   }
   work.is_chat = true;
+  take_tools(body, work, input);
   int64_t cut = 0;
   const LoadedModel& model = served.loaded();
-  work.prompts.push_back(
-      prompt_ids(model, served.chat->encode(*model.tokenizer, input), "the conversation", {}, cut));
+  std::vector<int32_t> ids = served.chat->encode(*model.tokenizer, input);
+  if (work.must_call) {  // the model's own way to begin a call
+    const auto opening =
+        model.tokenizer->encode_rendered(tool_call_opening(served.chat->tool_call_form()));
+    ids.insert(ids.end(), opening.begin(), opening.end());
+  }
+  work.prompts.push_back(prompt_ids(model, std::move(ids), "the conversation", {}, cut));
   work.options.search.max_new_tokens = most_of_chat(body, model, std::ssize(work.prompts[0]));
   const bool has_log_probs = bool_of(body, "logprobs", false);
   const int64_t top = int_of(body, "top_logprobs", 0, 0, kMostTop);

@@ -24,8 +24,11 @@ struct ChosenToken {
 // A choice while it grows.
 struct GrowingChoice {
   TextStream text;
+  std::optional<ToolCallReader> calls = {};  // of a chat with tools
+  std::string content = {};                  // that is no call
+  Json tool_calls = Json::array();
   std::vector<ChosenToken> tokens = {};  // if log probabilities are wanted
-  size_t sent = 0;                       // of them
+  size_t sent = 0, told = 0;             // of them, of bytes of the content
   std::string reason = {};               // why it ended
 };
 
@@ -47,51 +50,51 @@ class ChoiceWriter {
   // A part of a stream; of a chat the first one says the role, the last one nothing.
   enum class Part : uint8_t { first, next, last };
   Json part(size_t i, Part kind, const std::string& text, std::span<const ChosenToken> tokens,
-            const std::string& reason) const {
+            const std::string& reason, const Json& tool_calls = {}) {
     Json choice = Json::object({{"index", i}});
     if (work_.is_chat) {
       Json delta = Json::object();
       if (kind == Part::first) delta["role"] = "assistant";
-      if (kind != Part::last) delta["content"] = text;
+      if (kind == Part::first || !text.empty()) delta["content"] = text;
+      if (!tool_calls.is_null()) delta["tool_calls"] = tool_calls;
       choice["delta"] = std::move(delta);
     } else {
       choice["text"] = text;
     }
-    finish(choice, tokens, reason, text_offset(i));
+    if (offsets_.size() <= i) offsets_.resize(i + 1);
+    finish(choice, tokens, reason, offsets_[i]);
     Json json = head();
     json["choices"].push_back(std::move(choice));
     if (work_.wants_usage) json["usage"] = Json();
     return json;
   }
-  Json whole(size_t i, const std::string& text, std::span<const ChosenToken> tokens,
-             const std::string& reason) const {
+  Json whole(size_t i, const std::string& text, const GrowingChoice& from) const {
     Json choice = Json::object({{"index", i}});
     if (work_.is_chat) {
       Json message = Json::object({{"role", "assistant"}, {"content", text}});
       message["refusal"] = Json();
+      if (from.tool_calls.size() > 0) {
+        if (text.empty()) message["content"] = Json();
+        message["tool_calls"] = from.tool_calls;
+      }
       choice["message"] = std::move(message);
     } else {
       choice["text"] = text;
     }
-    finish(choice, tokens, reason, 0);
+    int64_t offset = 0;
+    finish(choice, from.tokens, from.reason, offset);
     return choice;
-  }
-  // Characters of tokens that were sent of a choice.
-  void count(size_t i, std::span<const ChosenToken> tokens) {
-    if (offsets_.size() <= i) offsets_.resize(i + 1);
-    for (const ChosenToken& one : tokens) offsets_[i] += count_of(one.token.id);
   }
 
  private:
   const Tokenizer& tokenizer() const { return work_.model->loaded().tokenizer.value(); }
-  int64_t text_offset(size_t i) const { return i < offsets_.size() ? offsets_[i] : 0; }
   std::string text_of(int32_t id) const {
     return replace_invalid_utf8(token_bytes(tokenizer(), id));
   }
-  int64_t count_of(int32_t id) const { return count_characters(text_of(id)); }
 
+  // offset: of a text, characters of the tokens before, which are counted on
   void finish(Json& choice, std::span<const ChosenToken> tokens, const std::string& reason,
-              int64_t offset) const {
+              int64_t& offset) const {
     const bool has_log_probs = work_.top_log_probs >= 0 && !tokens.empty();
     choice["logprobs"] = !has_log_probs  ? Json()
                          : work_.is_chat ? chat_log_probs(tokens)
@@ -122,20 +125,22 @@ class ChoiceWriter {
     json["refusal"] = Json();
     return json;
   }
-  Json text_log_probs(std::span<const ChosenToken> tokens, int64_t offset) const {
+  Json text_log_probs(std::span<const ChosenToken> tokens, int64_t& offset) const {
     Json json = Json::object();
     for (const char* key : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
       json[key] = Json::array();
     }
     for (const ChosenToken& one : tokens) {
-      json["tokens"].push_back(text_of(one.token.id));
+      const std::string text = text_of(one.token.id);
+      json["tokens"].push_back(text);
       json["token_logprobs"].push_back(finite(one.token.log_p));
       json["text_offset"].push_back(offset);
-      offset += count_of(one.token.id);
+      offset += count_characters(text);
       Json top = Json::object();
       for (const NextToken& other : one.top) {
         // Parts of characters may look alike; the likeliest of them stays.
-        if (!top.contains(text_of(other.id))) top[text_of(other.id)] = finite(other.log_p);
+        const std::string name = text_of(other.id);
+        if (!top.contains(name)) top[name] = finite(other.log_p);
       }
       json["top_logprobs"].push_back(std::move(top));
     }
@@ -145,7 +150,7 @@ class ChoiceWriter {
   const GenerationWork& work_;
   const std::string id_;
   const int64_t created_;
-  std::vector<int64_t> offsets_;
+  std::vector<int64_t> offsets_;  // of each choice: characters of the tokens that were sent
 };
 
 // The choices of a request. Of the engine's thread.
@@ -159,7 +164,10 @@ class Choices {
     const Tokenizer& tokenizer = work_.model->loaded().tokenizer.value();
     for (const auto& prompt : work_.prompts) {
       for (int64_t n = 0; n < work_.options.search.n_best; ++n) {
-        choices_.push_back({TextStream(tokenizer, prompt, work_.stops)});
+        choices_.push_back({TextStream(tokenizer, prompt, work_.stops, !work_.tools.empty())});
+        if (work_.tools.empty()) continue;
+        choices_.back().calls.emplace(work_.model->chat->tool_call_form(), work_.tools,
+                                      work_.must_call, work_.most_calls);
       }
       read_ += std::ssize(prompt);
     }
@@ -202,18 +210,23 @@ class Choices {
   } catch (...) {
     exchange_->fail(std::current_exception());
   }
+  void cached(int64_t tokens) { cached_ += tokens; }
   void done(size_t prompt, std::span<const Hypothesis> found) {
     for (const Hypothesis& h : found) {
       const size_t i = number(prompt, h.sample);
-      choices_[i].text.read(h.ids);
+      GrowingChoice& choice = choices_[i];
+      choice.text.read(h.ids);
       written_ += std::ssize(h.ids);
-      choices_[i].reason = h.ended == EndedBy::length ? "length" : "stop";
+      const Json calls = take_new(i, choice.text.take_rest(), true);
+      choice.reason = h.ended == EndedBy::length     ? "length"
+                      : choice.tool_calls.size() > 0 ? "tool_calls"
+                                                     : "stop";
       if (!work_.streams) continue;
-      const std::string rest = choices_[i].text.take_rest();
-      if (!rest.empty() || choices_[i].sent < choices_[i].tokens.size()) {
-        send(i, ChoiceWriter::Part::next, rest);
+      const std::string rest = choice.content.substr(choice.told);
+      if (!rest.empty() || !calls.is_null() || choice.sent < choice.tokens.size()) {
+        send(i, ChoiceWriter::Part::next, rest, "", calls);
       }
-      send(i, ChoiceWriter::Part::last, "", choices_[i].reason);
+      send(i, ChoiceWriter::Part::last, "", choice.reason);
     }
     if (--left_ == 0) finish();
   }
@@ -225,27 +238,64 @@ class Choices {
   size_t prompt_of(size_t choice) const {
     return choice / static_cast<size_t>(work_.options.search.n_best);
   }
+  // Takes text that came, which is content, or calls. returns: those that are new, null of none
+  Json take_new(size_t i, const std::string& text, bool is_last) {
+    GrowingChoice& choice = choices_[i];
+    if (!choice.calls) {
+      choice.content += text;
+      return {};
+    }
+    choice.calls->read(text);
+    if (is_last) choice.calls->end();
+    choice.content += choice.calls->take_text();
+    Json calls;
+    for (const ToolCall& call : choice.calls->take_calls()) {
+      const size_t number = choice.tool_calls.size();
+      Json json = Json::object({{"id", call_id(i, number)}, {"type", "function"}});
+      json["function"] = Json::object({{"name", call.name}, {"arguments", call.arguments}});
+      choice.tool_calls.push_back(json);
+      if (calls.is_null()) calls = Json::array();
+      json["index"] = number;
+      calls.push_back(std::move(json));
+    }
+    return calls;
+  }
+  // Nine letters and digits, as Mistral's templates want them, of the request and the place.
+  std::string call_id(size_t choice, size_t call) const {
+    uint64_t hash = 14695981039346656037u;  // FNV-1a
+    for (const char c : fmt::format("{}/{}/{}", exchange_->id, choice, call)) {
+      hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+    }
+    static constexpr std::string_view kSigns = "0123456789abcdefghijklmnopqrstuvwxyz";
+    std::string id;
+    for (int n = 0; n < 9; ++n, hash /= kSigns.size()) id += kSigns[hash % kSigns.size()];
+    return id;
+  }
   void send_new(size_t i) {
     if (!work_.streams) return;
-    const std::string text = choices_[i].text.take();
-    if (!text.empty()) send(i, ChoiceWriter::Part::next, text);
+    GrowingChoice& choice = choices_[i];
+    const Json calls = take_new(i, choice.text.take(), false);
+    const std::string text = choice.content.substr(choice.told);
+    if (!text.empty() || !calls.is_null()) send(i, ChoiceWriter::Part::next, text, "", calls);
   }
   // A part, with the tokens that have come since the last one.
   void send(size_t i, ChoiceWriter::Part kind, const std::string& text,
-            const std::string& reason = "") {
+            const std::string& reason = "", const Json& calls = {}) {
     GrowingChoice& choice = choices_[i];
     const auto tokens = std::span<const ChosenToken>(choice.tokens).subspan(choice.sent);
-    choice.sent = choice.tokens.size();
-    exchange_->event(writer_.part(i, kind, text, tokens, reason).dump());
-    writer_.count(i, tokens);
+    choice.sent = choice.tokens.size(), choice.told = choice.content.size();
+    exchange_->event(writer_.part(i, kind, text, tokens, reason, calls).dump());
   }
   Json usage() const {
-    return Json::object({{"prompt_tokens", read_},
-                         {"completion_tokens", written_},
-                         {"total_tokens", read_ + written_}});
+    Json json = Json::object({{"prompt_tokens", read_},
+                              {"completion_tokens", written_},
+                              {"total_tokens", read_ + written_}});
+    json["prompt_tokens_details"] = Json::object({{"cached_tokens", cached_}});
+    return json;
   }
   void finish() {
-    exchange_->service.metrics().tokens_read(read_);
+    exchange_->service.metrics().tokens_read(read_ - cached_);
+    exchange_->service.metrics().tokens_cached(cached_);
     exchange_->service.metrics().tokens_written(written_);
     Json json = writer_.head();
     json["choices"] = Json::array();
@@ -257,8 +307,7 @@ class Choices {
     }
     for (size_t i = 0; i < choices_.size(); ++i) {
       const std::string before = work_.echoes ? work_.texts[prompt_of(i)] : "";
-      json["choices"].push_back(writer_.whole(i, before + choices_[i].text.text(),
-                                              choices_[i].tokens, choices_[i].reason));
+      json["choices"].push_back(writer_.whole(i, before + choices_[i].content, choices_[i]));
     }
     json["usage"] = usage();
     exchange_->send(json);
@@ -269,16 +318,15 @@ class Choices {
   ChoiceWriter writer_;
   size_t left_;  // prompts
   std::vector<GrowingChoice> choices_;
-  int64_t read_ = 0, written_ = 0;
+  int64_t read_ = 0, written_ = 0, cached_ = 0;  // tokens; cached ones are among those read
 };
 
 // What is asked is drawn, as OpenAI's models do, unless the temperature is 0.
-void take_search(const Exchange& e, const Json& body, int64_t most_tokens, GenerationWork& work) {
+void take_search(const Exchange& e, const Json& body, GenerationWork& work) {
   SearchConfig& s = work.options.search;
   s = work.model->loaded().generation.value_or(SearchConfig());
   s.beam = 1;
   s.max_length.reset();
-  s.max_new_tokens = most_tokens;
   s.n_best = int_of(body, "n", 1, 1, e.service.options().most_results);
   const double temperature = number_of(body, "temperature", 1, 0, 10);
   s.samples = temperature > 0;
@@ -320,13 +368,17 @@ void take_format(const Json& body, GenerationWork& work) {
     refuse("`response_format` has the type '{}'; text, json_object and json_schema are there",
            type);
   }
-  if (!work.stops.empty()) refuse("`stop` would cut the JSON of `response_format`");
+  constrain(work, schema);
+}
+
+}  // namespace
+
+void constrain(GenerationWork& work, const Json& schema) {
+  if (!work.stops.empty()) refuse("`stop` would cut the JSON that is asked for");
   const LoadedModel& model = work.model->loaded();
   work.options.constraint = make_json_constraint(
       schema, *model.tokenizer, model.tokens().vocab_size(), work.options.search.ends());
 }
-
-}  // namespace
 
 void refuse_members(const Json& body, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
@@ -338,12 +390,12 @@ void refuse_members(const Json& body, std::initializer_list<const char*> keys) {
   }
 }
 
-GenerationWork generation_work(const Exchange& e, const Json& body, int64_t most_tokens) {
+GenerationWork generation_work(const Exchange& e, const Json& body) {
   GenerationWork work{.model = model_of(e.service, body, ModelUse::generate)};
   if (!work.model->loaded().tokenizer) {
     refuse("the folder of '{}' has no tokenizer", work.model->name);
   }
-  take_search(e, body, most_tokens, work);
+  take_search(e, body, work);
   work.streams = bool_of(body, "stream", false);
   const Json* stops = body.find("stop");
   const bool has_stops =
@@ -369,10 +421,11 @@ void start_generation(const SharedExchange& e, GenerationWork work) {
                                    static_cast<int64_t>(i));
     if (r.constraint && r.longest_output < r.constraint->least_tokens()) {
       refuse(
-          "`max_tokens` and the context leave {} tokens; the least JSON of `response_format` may "
-          "need {}",
+          "`max_tokens` and the context leave {} tokens; the least JSON that is asked for may need "
+          "{}",
           r.longest_output, r.constraint->least_tokens());
     }
+    r.on_cached = [choices](int64_t tokens) { choices->cached(tokens); };
     r.goes_on = [choices, i](const Hypothesis& h) { return choices->goes_on(i, h); };
     if (asked.top_log_probs >= 0) {
       r.on_step = [choices, i](const DecodeStep& step) { choices->add_log_probs(i, step); };

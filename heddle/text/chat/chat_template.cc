@@ -42,6 +42,48 @@ Json with_whole_contents(const Json& messages) {
   return all;
 }
 
+// What a text is the JSON of, if it is an object: a model wrote it.
+Json parsed_object(const Json& text) try {
+  Json parsed = Json::parse(text.as_string(), "arguments");
+  return parsed.is_object() ? parsed : text;
+} catch (const Error&) {
+  return text;
+}
+
+// "arguments" of calls as what they are the text of, where that is an object.
+Json with_parsed_arguments(const Json& messages) {
+  Json all = Json::array();
+  for (Json message : messages.as_array()) {
+    const Json* found = message.find("tool_calls");
+    if (found != nullptr && found->is_array()) {
+      Json calls = Json::array();
+      for (Json call : found->as_array()) {
+        Json& arguments = call["function"]["arguments"];
+        if (arguments.is_string()) arguments = parsed_object(arguments);
+        calls.push_back(std::move(call));
+      }
+      message["tool_calls"] = std::move(calls);
+    }
+    all.push_back(std::move(message));
+  }
+  return all;
+}
+
+void check_tool_calls(const Json& calls, const std::string& where) {
+  if (calls.is_null()) return;
+  for (const Json& call : calls.as_array(where + ": `tool_calls`")) {
+    check(call.is_object(), ErrorKind::data, "{}: `tool_calls` holds {}; objects are needed", where,
+          call.describe());
+    const Json& function = call.at("function", where);
+    check(function.is_object(), ErrorKind::data, "{}: `function` is {}; an object is needed", where,
+          function.describe());
+    function.get_string("name", where);
+    const Json& arguments = function.at("arguments", where);
+    check(arguments.is_string() || arguments.is_object(), ErrorKind::data,
+          "{}: `arguments` is {}; a text or an object is needed", where, arguments.describe());
+  }
+}
+
 struct TemplateSource {
   std::string text, where;
 };
@@ -83,6 +125,7 @@ void check_messages(const Json& messages) {
     check(message.is_object(), ErrorKind::data, "{} is {}; an object is needed", where,
           message.describe());
     message.get_string("role", where);
+    if (const Json* calls = message.find("tool_calls")) check_tool_calls(*calls, where);
     const Json* content = message.find("content");
     if (content == nullptr || content->is_null() || content->is_string()) continue;
     for (const Json& part : content->as_array(where + ": `content`")) {
@@ -108,6 +151,8 @@ ChatTemplate::ChatTemplate(std::string_view source,
   reads_parts_ = source.find("['type']") != std::string_view::npos ||
                  source.find("[\"type\"]") != std::string_view::npos ||
                  source.find(".type") != std::string_view::npos;
+  takes_tools_ = source.find("tools") != std::string_view::npos;
+  form_ = heddle::tool_call_form(source);
 }
 
 std::optional<ChatTemplate> ChatTemplate::find(const std::string& folder,
@@ -135,11 +180,14 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& folder,
 
 std::string ChatTemplate::render(const ChatInput& input) const {
   check_messages(input.messages);
-  const Json messages = reads_parts_ ? input.messages : with_whole_contents(input.messages);
+  const Json called = with_parsed_arguments(input.messages);
+  const Json messages = reads_parts_ ? called : with_whole_contents(called);
   JinjaInput values{.now = input.now == 0 ? std::time(nullptr) : input.now};
   for (const auto& [name, text] : special_tokens_) values.variables.emplace_back(name, text);
   values.variables.emplace_back("messages", JinjaValue::of_json(messages));
-  values.variables.emplace_back("tools", JinjaValue());
+  const bool has_tools = input.tools.size() > 0;
+  values.variables.emplace_back("tools",
+                                has_tools ? JinjaValue::of_json(input.tools) : JinjaValue());
   values.variables.emplace_back("documents", JinjaValue());
   values.variables.emplace_back("add_generation_prompt", JinjaValue(input.add_generation_prompt));
   for (const auto& [name, value] : input.variables.as_object()) {
@@ -161,7 +209,9 @@ std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer,
                                           const ChatInput& input) const {
   ChatInput hidden = input;
   const auto hide = [&](const std::string& text) { return tokenizer.hide_special(text); };
-  hidden.messages = with_texts(input.messages, hide);
+  check_messages(input.messages);
+  hidden.messages = with_texts(with_parsed_arguments(input.messages), hide);
+  hidden.tools = with_texts(input.tools, hide);
   hidden.variables = with_texts(input.variables, hide);
   return tokenizer.encode_rendered(render(hidden));
 }

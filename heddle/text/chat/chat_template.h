@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/text/chat/tool_calls.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {
@@ -17,6 +18,7 @@ struct JinjaNode;
 
 struct ChatInput {
   Json messages = Json::array();      ///< [{"role", "content", ..}], as OpenAI's clients send them
+  Json tools = Json::array();         ///< functions that may be called; see tool_names()
   bool add_generation_prompt = true;  ///< the template may write how an answer begins
   Json variables = Json::object();    ///< further ones, by name: transformers' chat_template_kwargs
   std::time_t now = 0;                ///< for strftime_now(); 0: the clock's
@@ -43,7 +45,8 @@ class ChatTemplate {
                                           const Tokenizer* tokenizer = nullptr);
 
   /// The text. A message whose content is a list of parts has it as it is; parts of type text
-  /// become one text, lines of it, where the template does not look at the parts.
+  /// become one text, lines of it, where the template does not look at the parts. Arguments of
+  /// `tool_calls`, texts of JSON as clients send them, are objects for the template.
   /// Errors: data for messages that are none (a role and a text each), for what the template
   /// refuses, and where it takes too many steps.
   std::string render(const ChatInput& input) const;
@@ -53,15 +56,22 @@ class ChatTemplate {
   /// tokens there too.) Nothing is put around them: templates write the beginning themselves.
   std::vector<int32_t> encode(const Tokenizer& tokenizer, const ChatInput& input) const;
 
+  /// Whether the template looks at tools, and how its model writes calls.
+  bool takes_tools() const { return takes_tools_; }
+  ToolCallForm tool_call_form() const { return form_; }
+
  private:
   std::shared_ptr<const JinjaNode> tree_;
   std::vector<std::pair<std::string, std::string>> special_tokens_;
   std::string where_;
   bool reads_parts_ = false;  // whether the source looks at parts of contents
+  bool takes_tools_ = false;
+  ToolCallForm form_ = ToolCallForm::bare;
 };
 
 /// Errors: data for what is no list of messages: objects with a text `role`, and a `content` that
-/// is a text, null, or a list of parts. Parts of another type than text are refused.
+/// is a text, null, or a list of parts. Parts of another type than text are refused; so are
+/// `tool_calls` that are no list of functions with names and arguments.
 void check_messages(const Json& messages);
 
 }  // namespace heddle
