@@ -10,6 +10,7 @@
 #include <exception>
 #include <filesystem>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/error.h"
