@@ -154,7 +154,7 @@ struct TrainConfig {
   double momentum = 0.9, clip_norm = 0, ema_decay = 0;
   bool nesterov = true;
   std::string average = "none";
-  int64_t average_count = 10, accumulate = 1;
+  int64_t average_count = 10, accumulate = 1, shards = 1;
 
   int64_t max_updates = 0;
   double max_minutes = 0;
@@ -177,6 +177,10 @@ struct TrainConfig {
     }
     part_fields(v);
     v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
+    v("shards", shards,
+      "equal parts of a batch, each of `accumulate` parts, whose gradients are summed in an order "
+      "of their own: as many ranks may share them, to the same bits; a power of two",
+      between(1, 64));
     v("optimizer", optimizer,
       "adam or sgd with momentum; adamw and sgdw: with decoupled weight decay; muon: orthogonal "
       "steps for the matrices of hidden layers, adamw for the rest",

@@ -45,7 +45,7 @@ struct StoredMatrix {
 void step(const StoredMatrix& matrix, const MuonOptions& o) {
   nn::Parameter& p = *matrix.of->p;
   const int64_t columns = p.shape()[1], first = matrix.row * columns;
-  const Rows g = p.grad().rows().slice(matrix.row, matrix.rows);
+  const Rows g{matrix.of->gradient + first, matrix.rows, columns, columns, DType::f32};
   const Rows v = matrix.of->velocity.rows().slice(matrix.row, matrix.rows);
   const auto momentum = static_cast<float>(o.momentum);
   const auto grad_scale = static_cast<float>(o.grad_scale);

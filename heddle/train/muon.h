@@ -17,8 +17,9 @@ Tensor orthogonal(const Tensor& x);
 /// One parameter's part in an update.
 struct MuonArgs {
   nn::Parameter* p = nullptr;
-  Tensor velocity = {};  ///< as Moments::m
-  Tensor ema = {};       ///< as Moments::ema
+  float* gradient = nullptr;  ///< of the whole parameter
+  Tensor velocity = {};       ///< as Moments::m
+  Tensor ema = {};            ///< as Moments::ema
   double learning_rate = 0;
 };
 struct MuonOptions {

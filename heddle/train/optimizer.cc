@@ -15,22 +15,40 @@ namespace heddle::train {
 namespace {
 
 // ema += share * (w - ema)
-void average(Tensor& ema, const Tensor& w, float share) {
+void average(Tensor& ema, const float* w, float share) {
   float* const to = ema.data<float>();
-  const float* const from = w.data<float>();
-  for (int64_t i = 0; i < ema.elements(); ++i) to[i] += share * (from[i] - to[i]);
+  for (int64_t i = 0; i < ema.elements(); ++i) to[i] += share * (w[i] - to[i]);
+}
+
+std::vector<ElementRange> all_of(const nn::Parameters& parameters) {
+  std::vector<ElementRange> ranges;
+  for (const auto& p : parameters.all()) ranges.push_back({0, p->elements()});
+  return ranges;
 }
 
 }  // namespace
 
 Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options)
-    : parameters_(&parameters), options_(options) {
-  for (const auto& p : parameters.all()) {
+    : Optimizer(parameters, options, all_of(parameters)) {}
+
+Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options,
+                     std::vector<ElementRange> ranges)
+    : parameters_(&parameters), options_(options), ranges_(std::move(ranges)) {
+  for (size_t i = 0; i < parameters.all().size(); ++i) {
+    const nn::Parameter& p = *parameters.all()[i];
+    const auto [begin, size] = ranges_.at(i);
+    const bool is_whole = size == p.elements();
+    const Shape shape = is_whole ? p.shape() : Shape{size};
+    check(is_whole || size == 0 || !goes_by_muon(p), ErrorKind::internal,
+          "{}: Muon needs the whole matrix", p.name());
     Moments m;
-    if (!p->is_buffer()) m.m = Tensor::zeros(p->shape(), DType::f32);
-    if (!p->is_buffer() && !options.is_sgd && !goes_by_muon(*p))
-      m.v = Tensor::zeros(p->shape(), DType::f32);
-    if (options.ema_decay > 0) m.ema = p->value().clone();
+    if (!p.is_buffer()) m.m = Tensor::zeros(shape, DType::f32);
+    if (!p.is_buffer() && !options.is_sgd && !goes_by_muon(p))
+      m.v = Tensor::zeros(shape, DType::f32);
+    if (options.ema_decay > 0) {
+      m.ema = Tensor::empty(shape, DType::f32);
+      std::copy_n(p.value().data<float>() + begin, size, m.ema.data<float>());
+    }
     moments_.push_back(std::move(m));
     rate_factors_.push_back(1);
   }
@@ -63,18 +81,23 @@ bool Optimizer::goes_by_muon(const nn::Parameter& p) const {
   return options_.is_muon && p.is_hidden_matrix();
 }
 
-void Optimizer::update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
-                       double ema_decay) const {
+void Optimizer::update(size_t parameter, float* gradient, double learning_rate, double grad_scale,
+                       double ema_decay) {
+  nn::Parameter& p = *parameters_->all()[parameter];
+  Moments& m = moments_[parameter];
+  const auto [begin, size] = ranges_[parameter];
+  float* const w = p.value().data<float>() + begin;
+  bf16* const shadow = p.shadow() == nullptr ? nullptr : p.shadow() + begin;
   const auto t = static_cast<double>(updates_);
   float* const ema = m.ema.defined() ? m.ema.data<float>() : nullptr;
   const float decay = p.decays() ? static_cast<float>(options_.weight_decay) : 0.0f;
   if (options_.is_sgd) {
-    return kernels().sgd({.w = p.value().data<float>(),
-                          .g = p.grad().data<float>(),
+    return kernels().sgd({.w = w,
+                          .g = gradient,
                           .v = m.m.data<float>(),
-                          .shadow = p.shadow(),
+                          .shadow = shadow,
                           .ema = ema,
-                          .n = p.elements(),
+                          .n = size,
                           .lr = static_cast<float>(learning_rate),
                           .momentum = static_cast<float>(options_.momentum),
                           .weight_decay = decay,
@@ -83,13 +106,13 @@ void Optimizer::update(nn::Parameter& p, Moments& m, double learning_rate, doubl
                           .nesterov = options_.nesterov,
                           .decoupled_decay = options_.decoupled_decay});
   }
-  kernels().adam({.w = p.value().data<float>(),
-                  .g = p.grad().data<float>(),
+  kernels().adam({.w = w,
+                  .g = gradient,
                   .m = m.m.data<float>(),
                   .v = m.v.data<float>(),
-                  .shadow = p.shadow(),
+                  .shadow = shadow,
                   .ema = ema,
-                  .n = p.elements(),
+                  .n = size,
                   .lr = static_cast<float>(learning_rate),
                   .beta1 = static_cast<float>(options_.beta1),
                   .beta2 = static_cast<float>(options_.beta2),
@@ -103,6 +126,15 @@ void Optimizer::update(nn::Parameter& p, Moments& m, double learning_rate, doubl
 }
 
 void Optimizer::step(double learning_rate, double grad_scale) {
+  std::vector<float*> gradients;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const Tensor& grad = parameters_->all()[i]->grad();
+    gradients.push_back(grad.defined() ? grad.data<float>() + ranges_[i].begin : nullptr);
+  }
+  step(learning_rate, grad_scale, gradients);
+}
+
+void Optimizer::step(double learning_rate, double grad_scale, std::span<float* const> gradients) {
   const ProfilePhase phase("optimizer");
   ++updates_;
   const auto t = static_cast<double>(updates_);
@@ -113,16 +145,18 @@ void Optimizer::step(double learning_rate, double grad_scale) {
   for (size_t i = 0; i < all.size(); ++i) {
     nn::Parameter& p = *all[i];
     Moments& m = moments_[i];
-    if (!p.grad().defined()) {  // the average goes on over what has not changed
-      if (m.ema.defined()) average(m.ema, p.value(), static_cast<float>(1 - ema_decay));
+    if (ranges_[i].size == 0) continue;
+    if (gradients[i] == nullptr) {  // the average goes on over what has not changed
+      const float* const w = p.value().data<float>() + ranges_[i].begin;
+      if (m.ema.defined()) average(m.ema, w, static_cast<float>(1 - ema_decay));
       continue;
     }
     const double rate = learning_rate * rate_factors_[i];
     if (goes_by_muon(p)) {
-      by_muon.push_back({&p, m.m, m.ema, rate});
+      by_muon.push_back({&p, gradients[i], m.m, m.ema, rate});
       continue;
     }
-    update(p, m, rate, grad_scale, ema_decay);
+    update(i, gradients[i], rate, grad_scale, ema_decay);
     p.grad() = Tensor();
     p.changed(false);
   }

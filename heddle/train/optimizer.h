@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,12 @@ struct OptimizerOptions {
   double ema_decay = 0;     ///< 0: no average is kept
 };
 
-/// Moments of one parameter, f32, of its shape.
+/// Elements [begin, begin + size) of a parameter, by the order in memory.
+struct ElementRange {
+  int64_t begin = 0, size = 0;
+};
+
+/// Moments of one parameter, f32, of its shape; of a range of its elements, [size].
 struct Moments {
   Tensor m;    ///< SGD's and Muon's velocity; undefined of a buffer
   Tensor v;    ///< undefined of a buffer, and in SGD and Muon
@@ -33,6 +39,10 @@ class Optimizer {
  public:
   /// Errors: usage if options.is_muon and no parameter is a matrix between hidden states.
   Optimizer(nn::Parameters& parameters, const OptimizerOptions& options);
+  /// One that updates these elements alone, a range for each of Parameters::all(); moments are
+  /// theirs. Others are left as they are. Of Muon's matrices ranges are empty or whole.
+  Optimizer(nn::Parameters& parameters, const OptimizerOptions& options,
+            std::vector<ElementRange> ranges);
 
   /// sqrt of the sum of squares of all gradients, summed in fixed order in f64.
   double gradient_norm() const;
@@ -40,6 +50,9 @@ class Optimizer {
   std::string first_bad_gradient() const;
   /// One update with gradients multiplied by `grad_scale`; clears the gradients.
   void step(double learning_rate, double grad_scale);
+  /// The same with gradients from elsewhere: where those of each parameter's range begin, null
+  /// where none came.
+  void step(double learning_rate, double grad_scale, std::span<float* const> gradients);
 
   /// What step() multiplies the learning rate by for the parameter of that number; 1 at first.
   void set_rate_factor(size_t parameter, double factor) { rate_factors_[parameter] = factor; }
@@ -50,14 +63,17 @@ class Optimizer {
   /// One for each of Parameters::all(), in that order.
   std::vector<Moments>& moments() { return moments_; }
   const std::vector<Moments>& moments() const { return moments_; }
+  /// What is updated of each.
+  const std::vector<ElementRange>& ranges() const { return ranges_; }
 
  private:
   bool goes_by_muon(const nn::Parameter& p) const;
-  void update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
-              double ema_decay) const;
+  void update(size_t parameter, float* gradient, double learning_rate, double grad_scale,
+              double ema_decay);
 
   nn::Parameters* parameters_;
   OptimizerOptions options_;
+  std::vector<ElementRange> ranges_;
   std::vector<Moments> moments_;
   std::vector<double> rate_factors_;
   int64_t updates_ = 0;

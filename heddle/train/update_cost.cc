@@ -69,7 +69,8 @@ void UpdateCost::begin() {
   if (counts_) start_profile(0);
 }
 
-void UpdateCost::end(nn::Parameters& parameters, const Optimizer& optimizer, int64_t samples) {
+void UpdateCost::end(nn::Parameters& parameters, const Optimizer& optimizer, int64_t samples,
+                     int64_t summed) {
   if (std::exchange(is_known_, true)) return;
   const AllocatorStats stats = allocator_stats();
   if (std::exchange(counts_, false)) {
@@ -78,6 +79,7 @@ void UpdateCost::end(nn::Parameters& parameters, const Optimizer& optimizer, int
       operations_ = operations_of(*profile) / static_cast<double>(samples);
   }
   memory_ = held_memory(parameters, optimizer);
+  memory_.gradients += summed;
   memory_.activations = stats.peak - stats.in_use;
   for (const std::string& line : memory_.table()) log_info("{}", line);
 }

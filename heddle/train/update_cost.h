@@ -34,8 +34,9 @@ class UpdateCost {
   /// From here on operations (unless a profile is under way already) and memory are counted.
   void begin();
   /// To be called when the gradients are there; says what memory goes to. `samples`: tokens or
-  /// images that they come from.
-  void end(nn::Parameters& parameters, const Optimizer& optimizer, int64_t samples);
+  /// images that they come from. summed: bytes of gradients outside of the parameters
+  void end(nn::Parameters& parameters, const Optimizer& optimizer, int64_t samples,
+           int64_t summed = 0);
 
   /// Known behind end().
   const UpdateMemory& memory() const { return memory_; }

@@ -15,6 +15,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/group_flags.h"
 #include "heddle/inspect/run_history.h"
 #include "heddle/train/config.h"
 #include "heddle/train/run/run_folder.h"
@@ -259,6 +260,7 @@ std::string own_name(const train::TrainConfig& config, const std::string& key) {
 struct Flags {
   std::string recipe, config, preset;
   train::RunOptions run;
+  dist::GroupOptions ranks;
   int threads = 0;
   GivenFields fields;
 };
@@ -396,11 +398,22 @@ void report(const train::RunResult& r, const train::RunOptions& run) {
            metrics, out);
 }
 
+// Rank 0 speaks for all.
 void run(Flags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
-  flags.run.on_event = inspect::report_writer(flags.run.out);
-  train::settle_replaced(flags.run.out);
-  report(train::train_model(config_of_run(flags), flags.run), flags.run);
+  const std::unique_ptr<dist::Group> group = dist::make_group(flags.ranks);
+  flags.run.any_cpu = flags.ranks.any_cpu;
+  flags.run.group = group.get();
+  const bool speaks = group->rank() == 0;
+  if (speaks) {
+    flags.run.on_event = inspect::report_writer(flags.run.out);
+    train::settle_replaced(flags.run.out);
+  } else {
+    set_log_level(LogLevel::error);
+  }
+  group->barrier();  // what is wanted follows from what stands in RUN
+  const train::RunResult result = train::train_model(config_of_run(flags), flags.run);
+  if (speaks) report(result, flags.run);
 }
 
 }  // namespace
@@ -441,6 +454,7 @@ void add_train(Subcommand& app) {
                    "replace the run that stands there, once the new one has a model");
   command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")
       .positive();
+  add_group_flags(command, flags.ranks);
   // Not before they are needed: making them takes more than half of a start of the program.
   command.before_parsing(
       [command = command, &flags = flags]() mutable { add_settings(command, flags.fields); });

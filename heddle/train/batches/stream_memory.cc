@@ -1,6 +1,7 @@
 // Memories by stream, and their form in a state.
 #include "heddle/train/batches/stream_memory.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -50,8 +51,11 @@ void StreamMemory::put(const Place& place, int64_t stream, nn::Memory behind) {
 }
 
 NamedTensors StreamMemory::tensors() const {
+  Place latest;
+  for (const auto& [stream, part] : parts_) latest = std::max(latest, part.next);
   NamedTensors all;
   for (const auto& [stream, part] : parts_) {
+    if (part.next != latest) continue;
     for (size_t i = 0; i < part.behind.layers.size(); ++i) {
       all.emplace_back(fmt::format("{}{}.{}", kPrefix, stream, i), part.behind.layers[i]);
     }

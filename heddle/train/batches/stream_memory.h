@@ -1,6 +1,7 @@
 // What a model with memory carries along the streams of a text, from update to update.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 
@@ -16,7 +17,7 @@ class StreamMemory {
   /// A batch of an epoch. At batch 0 streams begin.
   struct Place {
     int64_t epoch = 0, batch = 0;
-    bool operator==(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;
   };
 
   /// What the streams from `stream` on have before a batch, as it was put.
@@ -25,7 +26,8 @@ class StreamMemory {
   /// Notes what they have behind it.
   void put(const Place& place, int64_t stream, nn::Memory behind);
 
-  /// For the state of a run: "memory.STREAM.LAYER", [streams * tokens, width], what comes next.
+  /// For the state of a run: "memory.STREAM.LAYER", [streams * tokens, width], what comes next; of
+  /// the streams alone that were read to the last batch here (others are read by other ranks).
   NamedTensors tensors() const;
   /// The same read back, before the batch of a place. Errors: data for other names, or rows that
   /// are not equally many of each stream.

@@ -106,12 +106,18 @@ NamedTensorView view_of(const std::string& name, const Tensor& t) {
            static_cast<size_t>(t.elements() * size_of(t.dtype()))}};
 }
 
-void read_into(const SafetensorsFile& file, const std::string& name, const Tensor& t) {
+// The elements of a range of a tensor of this shape.
+void read_range(const SafetensorsFile& file, const std::string& name, const Shape& shape,
+                const ElementRange& range, const Tensor& t) {
   const StoredTensor& info = file.info(name);
-  check(Shape(info.shape) == t.shape(), ErrorKind::data, "{}: '{}' is {}, the model needs {}",
-        file.path(), name, Shape(info.shape).str(), t.shape().str());
-  convert_to_floats(info.bytes.data(), info.dtype,
-                    {t.data<float>(), static_cast<size_t>(t.elements())});
+  check(Shape(info.shape) == shape, ErrorKind::data, "{}: '{}' is {}, the model needs {}",
+        file.path(), name, Shape(info.shape).str(), shape.str());
+  convert_to_floats(info.bytes.data() + range.begin * size_of(info.dtype), info.dtype,
+                    {t.data<float>(), static_cast<size_t>(range.size)});
+}
+
+void read_into(const SafetensorsFile& file, const std::string& name, const Tensor& t) {
+  read_range(file, name, t.shape(), {0, t.elements()}, t);
 }
 
 // As it was saved, whatever its dtype.
@@ -119,6 +125,34 @@ Tensor read_tensor(const StoredTensor& info) {
   const Tensor t = Tensor::empty(Shape(info.shape), info.dtype);
   std::copy(info.bytes.begin(), info.bytes.end(), static_cast<std::byte*>(t.raw()));
   return t;
+}
+
+Progression read_state(const std::string& folder, const Manifest& manifest,
+                       nn::Parameters& parameters, Optimizer& optimizer, NamedTensors* carried,
+                       const std::function<void(const Progression&)>& accept) {
+  const std::string path = join_path(folder, kManifestName);
+  Progression p = progression_of(manifest.content, path);
+  const Json* window = manifest.content.find("window");
+  if (window != nullptr) p.window = window_from_json(*window, path);
+  if (accept) accept(p);
+  const auto file = SafetensorsFile::open(join_path(folder, snapshot_name(p.update)));
+  auto& all = parameters.all();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string& name = all[i]->name();
+    const Moments& m = optimizer.moments()[i];
+    read_into(file, "w." + name, all[i]->value());
+    const auto read = [&](const char* kind, const Tensor& t) {
+      if (t.defined()) read_range(file, kind + name, all[i]->shape(), optimizer.ranges()[i], t);
+    };
+    read("m.", m.m), read("v.", m.v), read("ema.", m.ema);
+    all[i]->changed(true);
+  }
+  for (const std::string& name : file.names()) {
+    if (carried == nullptr || !name.starts_with(kCarried)) continue;
+    carried->emplace_back(name.substr(kCarried.size()), read_tensor(file.info(name)));
+  }
+  optimizer.set_updates(p.update);
+  return p;
 }
 
 }  // namespace
@@ -172,39 +206,27 @@ std::optional<Progression> StateFolder::load(
     const std::function<void(const Progression&)>& accept) {
   manifest_ = load_manifest(folder_);
   if (!manifest_) return std::nullopt;
-  const std::string path = join_path(folder_, kManifestName);
-  Progression p = progression_of(manifest_->content, path);
-  const Json* window = manifest_->content.find("window");
-  if (window != nullptr) p.window = window_from_json(*window, path);
-  if (accept) accept(p);
-  const auto file = SafetensorsFile::open(join_path(folder_, snapshot_name(p.update)));
-  auto& all = parameters.all();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const std::string& name = all[i]->name();
-    const Moments& m = optimizer.moments()[i];
-    read_into(file, "w." + name, all[i]->value());
-    if (m.m.defined()) read_into(file, "m." + name, m.m);
-    if (m.v.defined()) read_into(file, "v." + name, m.v);
-    if (m.ema.defined()) read_into(file, "ema." + name, m.ema);
-    all[i]->changed(true);
-  }
-  for (const std::string& name : file.names()) {
-    if (carried == nullptr || !name.starts_with(kCarried)) continue;
-    carried->emplace_back(name.substr(kCarried.size()), read_tensor(file.info(name)));
-  }
-  optimizer.set_updates(p.update);
+  Progression p = read_state(folder_, *manifest_, parameters, optimizer, carried, accept);
   remove_unnamed(folder_, *manifest_);
   return p;
 }
 
+std::optional<Progression> StateFolder::read(
+    const std::string& folder, nn::Parameters& parameters, Optimizer& optimizer,
+    NamedTensors* carried, const std::function<void(const Progression&)>& accept) {
+  const auto manifest = load_manifest(folder);
+  if (!manifest) return std::nullopt;
+  return read_state(folder, *manifest, parameters, optimizer, carried, accept);
+}
+
 void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
-                       const Optimizer& optimizer, const NamedTensors& carried) {
+                       std::span<const Moments> moments, const NamedTensors& carried) {
   std::vector<std::string> names = {snapshot_name(p.update)};
   if (!manifest_ || !manifest_->names(names[0])) {
     std::vector<NamedTensorView> views;
     for (size_t i = 0; i < parameters.all().size(); ++i) {
       const nn::Parameter& w = *parameters.all()[i];
-      const Moments& m = optimizer.moments()[i];
+      const Moments& m = moments[i];
       views.push_back(view_of("w." + w.name(), w.value()));
       if (m.m.defined()) views.push_back(view_of("m." + w.name(), m.m));
       if (m.v.defined()) views.push_back(view_of("v." + w.name(), m.v));

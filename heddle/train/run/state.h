@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +98,10 @@ class StateFolder {
   std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer,
                                   NamedTensors* carried = nullptr,
                                   const std::function<void(const Progression&)>& accept = {});
+  /// The same of the state in a folder that another process has locked, which is left as it is.
+  static std::optional<Progression> read(
+      const std::string& folder, nn::Parameters& parameters, Optimizer& optimizer,
+      NamedTensors* carried = nullptr, const std::function<void(const Progression&)>& accept = {});
   /// The progression alone of a state folder, without weights and lock: for a run that is finished.
   static std::optional<Progression> peek(const std::string& folder);
   /// Its fields that the manifest has, no file being looked at. Nothing if none was committed, or
@@ -106,10 +111,10 @@ class StateFolder {
   bool holds_state() const;
   /// Removes all states.
   void clear();
-  /// Writes a snapshot and commits it; removes what is not needed any more.
-  /// Errors: system for a full disk; the older state then stays.
+  /// Writes a snapshot and commits it; removes what is not needed any more. moments: whole, one for
+  /// each parameter. Errors: system for a full disk; the older state then stays.
   void save(const Progression& progression, const nn::Parameters& parameters,
-            const Optimizer& optimizer, const NamedTensors& carried = {});
+            std::span<const Moments> moments, const NamedTensors& carried = {});
 
   /// Keeps the weights of an update for averaging (to be named by the next save()).
   void keep_weights(int64_t update, const nn::Parameters& parameters);

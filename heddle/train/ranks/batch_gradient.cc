@@ -1,0 +1,323 @@
+// Shards of a rank, sums between ranks, each rank's share of the update.
+#include "heddle/train/ranks/batch_gradient.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "heddle/base/profile.h"
+#include "heddle/kernels/kernels.h"
+
+namespace heddle::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Adds the time that it lives.
+class Timed {
+ public:
+  explicit Timed(double& sum) : sum_(&sum) {}
+  ~Timed() { *sum_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double* sum_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+template <class T>
+std::string bytes_of(std::span<const T> values) {
+  const auto bytes = std::as_bytes(values);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <class T>
+std::vector<T> values_in(std::string_view bytes) {
+  check(bytes.size() % sizeof(T) == 0, ErrorKind::internal, "a rank told {} bytes", bytes.size());
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// ((s0 + s1) + (s2 + s3)) + ..
+LossSums tree_sum(std::vector<LossSums> sums) {
+  for (; sums.size() > 1; sums.resize(sums.size() / 2)) {
+    for (size_t i = 0; i < sums.size() / 2; ++i) {
+      sums[i] = sums[2 * i];
+      sums[i] += sums[2 * i + 1];
+    }
+  }
+  return sums.at(0);
+}
+
+}  // namespace
+
+BatchGradient::BatchGradient(Task& task, int64_t shards, int64_t accumulate, dist::Group& group)
+    : task_(&task), shards_(shards), accumulate_(accumulate), group_(&group) {
+  const int64_t ranks = group.ranks();
+  check(shards % ranks == 0, ErrorKind::internal, "{} shards of {} ranks", shards, ranks);
+  for (const auto& p : parameters().all()) {
+    has_buffers_ = has_buffers_ || (p->is_buffer() && !p->is_fixed());
+    ranges_.push_back({0, p->elements()});
+  }
+  if (shards == 1) return;
+  layout_.emplace(parameters(), shards);
+  tree_.emplace(parameters(), *layout_);
+  std::vector<ElementRange> whole = std::exchange(ranges_, layout_->ranges(group.rank(), ranks));
+  for (size_t i = 0; i < whole.size(); ++i) {  // nothing changes these, on any rank
+    if (parameters().all()[i]->is_fixed()) ranges_[i] = whole[i];
+  }
+}
+
+std::vector<ElementRange> BatchGradient::ranges() const { return ranges_; }
+
+std::span<const std::vector<int64_t>> BatchGradient::own(const Parts& parts) const {
+  const auto count = static_cast<int64_t>(parts.size());
+  const int64_t each = this->parts() / group_->ranks();
+  const int64_t begin = std::min(group_->rank() * each, count);
+  return std::span(parts).subspan(static_cast<size_t>(begin),
+                                  static_cast<size_t>(std::min(each, count - begin)));
+}
+
+LossSums BatchGradient::compute(int64_t epoch, const Parts& parts, const nn::Run& run) {
+  const Timed timed(times_.compute);
+  const auto mine = own(parts);
+  if (!tree_) {
+    LossSums sums;
+    for (const auto& samples : mine) sums += task_->accumulate(epoch, samples, run);
+    return sums;
+  }
+  std::vector<LossSums> of_shards(static_cast<size_t>(shards_ / group_->ranks()));
+  tree_->begin();
+  size_t next = 0;
+  for (LossSums& sums : of_shards) {
+    for (int64_t i = 0; i < accumulate_ && next < mine.size(); ++i) {
+      sums += task_->accumulate(epoch, mine[next++], run);
+    }
+    tree_->take();
+    if (has_buffers_) task_->parameters_changed();
+  }
+  came_ = tree_->came();
+  return tree_sum(std::move(of_shards));
+}
+
+BatchReport BatchGradient::agree(const BatchReport& own) {
+  if (is_alone()) return own;
+  const Timed timed(times_.waiting);
+  std::string mine = bytes_of(std::span(&own, 1));
+  mine += bytes_of(std::span<const uint8_t>(came_));
+  BatchReport all = own;
+  std::vector<LossSums> sums;
+  for (const std::string& told : group_->gather(mine)) {
+    check(told.size() == mine.size(), ErrorKind::internal, "a rank told {} bytes, not {}",
+          told.size(), mine.size());
+    const std::string_view text = told;
+    const auto report = values_in<BatchReport>(text.substr(0, sizeof(BatchReport))).at(0);
+    if (sums.empty()) all.seconds = report.seconds;
+    if (all.signal == 0) all.signal = report.signal;
+    sums.push_back(report.sums);
+    for (size_t i = 0; i < came_.size(); ++i) {
+      came_[i] |= static_cast<uint8_t>(text[sizeof(BatchReport) + i]);
+    }
+  }
+  all.sums = tree_sum(std::move(sums));
+  return all;
+}
+
+std::span<float> BatchGradient::values_of(const GradientLayout::Bucket& bucket) {
+  return tree_->sum().subspan(static_cast<size_t>(bucket.begin), static_cast<size_t>(bucket.size));
+}
+
+// A piece of each bucket for each shard, whoever holds it.
+double BatchGradient::norm(const Optimizer& optimizer) {
+  if (!tree_) return optimizer.gradient_norm();
+  const int64_t ranks = group_->ranks();
+  std::vector<double> mine;
+  for (const GradientLayout::Bucket& b : layout_->buckets()) {
+    const std::span<float> values = values_of(b);
+    if (!is_alone()) {
+      const Timed timed(times_.wire);
+      group_->reduce_scatter(values);
+    }
+    if (b.is_of_buffers) continue;
+    const ProfilePhase phase("gradient norm");
+    const int64_t piece = b.size / shards_;
+    const dist::Slice slice = group_->slice(b.size);
+    for (int64_t at = slice.begin; at < slice.end; at += piece) {
+      mine.push_back(kernels().sum_squares(values.data() + at, piece));
+    }
+  }
+  std::vector<std::vector<double>> told = {mine};
+  if (!is_alone()) {
+    const Timed timed(times_.wire);
+    told.clear();
+    for (const std::string& bytes : group_->gather(bytes_of(std::span<const double>(mine)))) {
+      told.push_back(values_in<double>(bytes));
+    }
+  }
+  double sum = 0;
+  std::vector<size_t> next(told.size());
+  for (const GradientLayout::Bucket& b : layout_->buckets()) {
+    if (b.is_of_buffers) continue;
+    const int64_t piece = b.size / shards_;
+    std::vector<double> pieces(static_cast<size_t>(shards_));
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const dist::Slice slice = dist::slice_of(b.size, rank, ranks);
+      const auto r = static_cast<size_t>(rank);
+      for (int64_t at = slice.begin; at < slice.end; at += piece) {
+        pieces[static_cast<size_t>(at / piece)] = told[r].at(next[r]++);
+      }
+    }
+    for (const double squares : pieces) sum += squares;
+  }
+  return std::sqrt(sum);
+}
+
+template <class F>
+void BatchGradient::for_ranges(const GradientLayout::Bucket& bucket, bool are_own,
+                               const F& f) const {
+  for (int64_t k = bucket.first; k < bucket.last; ++k) {
+    const size_t i = layout_->order()[static_cast<size_t>(k)];
+    const int64_t at = layout_->begin(i) - bucket.begin, n = parameters().all()[i]->elements();
+    const auto [begin, size] = ranges_[i];
+    const auto call = [&](int64_t from, int64_t to) {
+      if (from < to) f(i, from, at + from, to - from);
+    };
+    if (are_own) {
+      call(begin, begin + size);
+    } else {
+      call(0, begin);
+      call(begin + size, n);
+    }
+  }
+}
+
+std::string BatchGradient::first_bad(const Optimizer& optimizer) {
+  if (!tree_) return optimizer.first_bad_gradient();
+  std::string bad;
+  for (const GradientLayout::Bucket& b : layout_->buckets()) {
+    const std::span<float> values = values_of(b);
+    for_ranges(b, true, [&](size_t i, int64_t, int64_t at, int64_t n) {
+      const Rows rows{values.data() + at, 1, n, n, DType::f32};
+      if (bad.empty() && !kernels().all_finite(rows)) bad = parameters().all()[i]->name();
+    });
+  }
+  return bad;
+}
+
+// The mean of what the shards made of them.
+void BatchGradient::change_buffers() {
+  for (const GradientLayout::Bucket& b : layout_->buckets()) {
+    if (!b.is_of_buffers) continue;
+    const std::span<float> changes = values_of(b);
+    for_ranges(b, true, [&](size_t i, int64_t from, int64_t at, int64_t n) {
+      nn::Parameter& p = *parameters().all()[i];
+      float* const values = p.value().data<float>() + from;
+      for (int64_t e = 0; e < n; ++e) {
+        const float mean = changes[static_cast<size_t>(at + e)] / static_cast<float>(shards_);
+        values[e] += p.kind() == nn::ParameterKind::counter ? std::round(mean) : mean;
+      }
+      p.changed(true);
+    });
+  }
+}
+
+void BatchGradient::step(Optimizer& optimizer, double learning_rate, double factor) {
+  {
+    const Timed timed(times_.compute);
+    if (!tree_) return optimizer.step(learning_rate, factor);
+    if (has_buffers_) change_buffers();
+    float* const sum = tree_->sum().data();
+    std::vector<float*> gradients;
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      gradients.push_back(came_[i] != 0 ? sum + layout_->begin(i) + ranges_[i].begin : nullptr);
+    }
+    optimizer.step(learning_rate, factor, gradients);
+  }
+  if (!is_alone()) share_weights();
+}
+
+void BatchGradient::share_weights() {
+  const ProfilePhase phase("weights of other ranks");
+  for (const GradientLayout::Bucket& b : layout_->buckets()) {
+    const std::span<float> values = values_of(b);
+    for_ranges(b, true, [&](size_t i, int64_t from, int64_t at, int64_t n) {
+      std::copy_n(parameters().all()[i]->value().data<float>() + from, n, values.data() + at);
+    });
+    {
+      const Timed timed(times_.wire);
+      group_->all_gather(values);
+    }
+    const Timed timed(times_.compute);
+    for_ranges(b, false, [&](size_t i, int64_t from, int64_t at, int64_t n) {
+      std::copy_n(values.data() + at, n, parameters().all()[i]->value().data<float>() + from);
+    });
+    for (int64_t k = b.first; k < b.last; ++k) {
+      const size_t i = layout_->order()[static_cast<size_t>(k)];
+      nn::Parameter& p = *parameters().all()[i];
+      if (ranges_[i].size < p.elements()) p.changed(true);
+    }
+  }
+}
+
+// `ranges`: what this rank has of each parameter, null: the parameter has no such moment.
+void BatchGradient::gather_to_rank_0(std::vector<Tensor>& whole,
+                                     const std::vector<const Tensor*>& ranges) {
+  Tensor flat = Tensor::empty({layout_->size()}, DType::f32);
+  for (const GradientLayout::Bucket& b : layout_->buckets()) {
+    const std::span values(flat.data<float>() + b.begin, static_cast<size_t>(b.size));
+    for_ranges(b, true, [&](size_t i, int64_t, int64_t at, int64_t n) {
+      if (ranges[i] != nullptr) std::copy_n(ranges[i]->data<float>(), n, values.data() + at);
+    });
+    group_->all_gather(values);
+    if (group_->rank() != 0) continue;
+    for (int64_t k = b.first; k < b.last; ++k) {
+      const size_t i = layout_->order()[static_cast<size_t>(k)];
+      if (ranges[i] == nullptr) continue;
+      const nn::Parameter& p = *parameters().all()[i];
+      whole[i] = Tensor::empty(p.shape(), DType::f32);
+      std::copy_n(flat.data<float>() + layout_->begin(i), p.elements(), whole[i].data<float>());
+    }
+  }
+}
+
+std::vector<Moments> BatchGradient::whole_moments(const Optimizer& optimizer) {
+  const std::vector<Moments>& mine = optimizer.moments();
+  if (is_alone()) return mine;
+  std::vector<Moments> all(mine.size());
+  for (Tensor Moments::*kind : {&Moments::m, &Moments::v}) {
+    std::vector<Tensor> whole(mine.size());
+    std::vector<const Tensor*> ranges;
+    for (const Moments& m : mine) ranges.push_back((m.*kind).defined() ? &(m.*kind) : nullptr);
+    if (std::ranges::all_of(ranges, [](const Tensor* t) { return t == nullptr; })) continue;
+    gather_to_rank_0(whole, ranges);
+    for (size_t i = 0; i < all.size(); ++i) all[i].*kind = whole[i];
+  }
+  std::vector<Tensor> averages = whole_averages(optimizer);
+  for (size_t i = 0; i < averages.size(); ++i) all[i].ema = averages[i];
+  return all;
+}
+
+std::vector<Tensor> BatchGradient::whole_averages(const Optimizer& optimizer) {
+  const std::vector<Moments>& mine = optimizer.moments();
+  std::vector<Tensor> whole;
+  if (std::ranges::none_of(mine, [](const Moments& m) { return m.ema.defined(); })) return whole;
+  whole.resize(mine.size());
+  std::vector<const Tensor*> ranges;
+  for (const Moments& m : mine) ranges.push_back(&m.ema);
+  if (is_alone()) {
+    for (size_t i = 0; i < mine.size(); ++i) whole[i] = mine[i].ema.clone();
+  } else {
+    gather_to_rank_0(whole, ranges);
+  }
+  if (group_->rank() != 0) return whole;
+  for (size_t i = 0; i < whole.size(); ++i) {  // those that every rank has whole
+    if (parameters().all()[i]->is_fixed()) whole[i] = mine[i].ema.clone();
+  }
+  return whole;
+}
+
+}  // namespace heddle::train

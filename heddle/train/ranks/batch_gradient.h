@@ -1,0 +1,97 @@
+// The gradient of a batch: of its shards, which ranks share among them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/dist/group.h"
+#include "heddle/train/ranks/gradient_tree.h"
+#include "heddle/train/scores.h"
+#include "heddle/train/tasks/task.h"
+
+namespace heddle::train {
+
+/// Samples of a batch, in parts that are computed one after the other.
+using Parts = std::vector<std::vector<int64_t>>;
+
+/// Seconds of a rank.
+struct RankTimes {
+  double compute = 0;  ///< on its shards, and on its share of the weights
+  double waiting = 0;  ///< for the slowest rank
+  double wire = 0;     ///< of sums and weights on their way
+};
+
+/// What all ranks know of a batch once its shards are computed.
+struct BatchReport {
+  LossSums sums = {};  ///< of the whole batch
+  int64_t signal = 0;  ///< the first one that a rank has received; 0: none
+  double seconds = 0;  ///< by the clock of rank 0
+};
+
+/// Computes the gradient of a batch, and updates weights by it. A batch comes in `shards` shards of
+/// `accumulate` parts each (where parts are fewer, the last shards are empty), whose sums are added
+/// along a fixed tree: the bits depend on shards, but not on ranks. Each rank computes equally many
+/// shards that follow each other, holds the sum of a share of the gradients, updates these weights,
+/// and tells them to the others. One shard is the sum of its parts in the parameters themselves.
+///
+/// compute(), agree(), norm(), then step(): in this order, on all ranks.
+class BatchGradient {
+ public:
+  /// shards: a power of two, and of ranks at least.
+  BatchGradient(Task& task, int64_t shards, int64_t accumulate, dist::Group& group);
+
+  /// What this rank updates of each parameter.
+  std::vector<ElementRange> ranges() const;
+  /// In how many parts a batch comes.
+  int64_t parts() const { return shards_ * accumulate_; }
+  /// Those of them that this rank computes.
+  std::span<const std::vector<int64_t>> own(const Parts& parts) const;
+
+  /// The loss of this rank's shards, and their gradients.
+  LossSums compute(int64_t epoch, const Parts& parts, const nn::Run& run);
+  /// Ends when all ranks have computed. `own`: what this one knows.
+  BatchReport agree(const BatchReport& own);
+  /// sqrt of the sum of squares of all gradients, summed in fixed order in f64; the same on all
+  /// ranks.
+  double norm(const Optimizer& optimizer);
+  /// The first parameter of which this rank has a gradient that is not finite, or "".
+  std::string first_bad(const Optimizer& optimizer);
+  /// Optimizer::step() with this gradient; afterwards all weights are known.
+  void step(Optimizer& optimizer, double learning_rate, double factor);
+
+  /// Whole moments, on rank 0; on other ranks they are undefined. All ranks call it.
+  std::vector<Moments> whole_moments(const Optimizer& optimizer);
+  /// The moving averages alone, on rank 0, to be written to.
+  std::vector<Tensor> whole_averages(const Optimizer& optimizer);
+
+  /// Bytes of the sums of shards.
+  int64_t bytes() const { return tree_ ? tree_->bytes() : 0; }
+  const RankTimes& times() const { return times_; }
+
+ private:
+  bool is_alone() const { return group_->is_alone(); }
+  nn::Parameters& parameters() const { return task_->parameters(); }
+  std::span<float> values_of(const GradientLayout::Bucket& bucket);
+  /// Calls f(parameter, element, values of a bucket from there on, elements of them) for what this
+  /// rank has of a bucket, or what it has not.
+  template <class F>
+  void for_ranges(const GradientLayout::Bucket& bucket, bool are_own, const F& f) const;
+  void change_buffers();
+  void share_weights();
+  void gather_to_rank_0(std::vector<Tensor>& whole, const std::vector<const Tensor*>& ranges);
+
+  Task* task_;
+  int64_t shards_, accumulate_;
+  dist::Group* group_;
+  std::optional<GradientLayout> layout_;  // of several shards
+  std::optional<GradientTree> tree_;
+  std::vector<ElementRange> ranges_;
+  std::vector<uint8_t> came_;
+  bool has_buffers_ = false;
+  RankTimes times_;
+};
+
+}  // namespace heddle::train

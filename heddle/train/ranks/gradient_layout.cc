@@ -1,0 +1,62 @@
+// Filling buckets, cutting them.
+#include "heddle/train/ranks/gradient_layout.h"
+
+#include <algorithm>
+
+#include "heddle/dist/group.h"
+
+namespace heddle::train {
+namespace {
+
+// Slices are cut at multiples of so many values.
+constexpr int64_t kGrain = 16;
+
+int64_t rounded_up(int64_t n, int64_t grain) { return (n + grain - 1) / grain * grain; }
+
+}  // namespace
+
+GradientLayout::GradientLayout(const nn::Parameters& parameters, int64_t shards,
+                               int64_t least_values)
+    : shards_(shards), begins_(parameters.all().size()) {
+  const auto& all = parameters.all();
+  for (const auto& p : all) elements_.push_back(p->elements());
+  for (const bool buffers : {false, true}) {
+    buckets_.push_back({.begin = size_, .first = std::ssize(order_)});
+    for (size_t i = all.size(); i-- > 0;) {
+      if (all[i]->is_buffer() != buffers || all[i]->is_fixed()) continue;
+      order_.push_back(i);
+      begins_[i] = size_;
+      size_ += rounded_up(elements_[i], kGrain);
+      if (size_ - buckets_.back().begin < least_values) continue;
+      close_bucket(buffers);
+      buckets_.push_back({.begin = size_, .first = std::ssize(order_)});
+    }
+    close_bucket(buffers);
+  }
+}
+
+void GradientLayout::close_bucket(bool is_of_buffers) {
+  Bucket& b = buckets_.back();
+  b.last = std::ssize(order_);
+  if (b.first == b.last) return buckets_.pop_back();
+  b.size = rounded_up(size_ - b.begin, kGrain * shards_);
+  b.is_of_buffers = is_of_buffers;
+  size_ = b.begin + b.size;
+}
+
+std::vector<ElementRange> GradientLayout::ranges(int64_t rank, int64_t ranks) const {
+  std::vector<ElementRange> ranges(begins_.size());
+  for (const Bucket& b : buckets_) {
+    const dist::Slice slice = dist::slice_of(b.size, rank, ranks);
+    for (int64_t k = b.first; k < b.last; ++k) {
+      const size_t i = order_[static_cast<size_t>(k)];
+      const int64_t start = begins_[i] - b.begin;
+      const int64_t from = std::max(slice.begin - start, int64_t{0});
+      const int64_t to = std::min(slice.end - start, elements_[i]);
+      if (from < to) ranges[i] = {from, to - from};
+    }
+  }
+  return ranges;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,24 @@
+// What ranks tell each other beside gradients: tensors of a state, checksums of weights, what their
+// time went to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/dist/group.h"
+#include "heddle/train/ranks/batch_gradient.h"
+#include "heddle/train/run/state.h"
+
+namespace heddle::train {
+
+/// The tensors of all ranks, in the order of ranks, those of one name once. All ranks call it.
+NamedTensors gathered(dist::Group& group, const NamedTensors& mine);
+
+/// Errors: internal, naming a rank, on all of them, unless all have the same weights.
+void check_same_weights(dist::Group& group, const nn::Parameters& parameters, int64_t update);
+
+/// A line for each rank, in order: "rank 1 (host b): 12.3 s computing, 0.4 s waiting, 1.2 s on the
+/// wire". All ranks call it.
+std::vector<std::string> lines_of_ranks(dist::Group& group, const RankTimes& mine);
+
+}  // namespace heddle::train

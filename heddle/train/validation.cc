@@ -1,0 +1,115 @@
+// Scoring, comparing, keeping weights.
+#include "heddle/train/validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/profile.h"
+#include "heddle/train/not_finite.h"
+
+namespace heddle::train {
+
+Validation::Validation(const TrainConfig& config, std::string out, Task& task, StateFolder& state,
+                       std::function<double()> seconds, std::function<std::string()> last_good)
+    : config_(config),
+      out_(std::move(out)),
+      task_(&task),
+      state_(&state),
+      seconds_(std::move(seconds)),
+      last_good_(std::move(last_good)) {}
+
+void Validation::validate(Progression& progression, RunLog& log, const nn::Run& run,
+                          std::vector<Tensor> ema) {
+  const ProfilePhase phase("validation");
+  p_ = &progression, log_ = &log;
+  ++p_->without_better;
+  p_->validated_update = p_->update;
+  const ValidationScore snapshot = score(run);
+  samples_ = task_->samples();
+  task_->save_model(join_path(out_, "last"));
+  consider("snapshot", snapshot);
+  if (!ema.empty()) consider("ema", run, std::move(ema));
+  if (config_.average == "none") return;
+  keep(snapshot);
+  if (p_->kept.size() > 1) {
+    consider("average", run, state_->average(p_->kept, task_->parameters()));
+  }
+}
+
+ValidationScore Validation::validate_plainly(const nn::Run& run) {
+  nn::Run plain = run;
+  plain.dropout.training = false;
+  return task_->validate(plain);
+}
+
+ValidationScore Validation::score(const nn::Run& run) {
+  const ValidationScore s = validate_plainly(run);
+  if (std::isfinite(s.loss)) return s;
+  check_weights(task_->parameters(), p_->update, last_good_());
+  name_bad_tensor("validation loss", p_->update + 1, last_good_(), [&] { validate_plainly(run); });
+  fail(ErrorKind::data, "update {}: the validation loss is {}. {}", p_->update, s.loss,
+       last_good_());
+}
+
+// Scores other weights while they stand in for the model's own.
+void Validation::consider(const std::string& kind, const nn::Run& run,
+                          std::vector<Tensor> weights) {
+  {
+    const WeightSwap swap(task_->parameters(), std::move(weights));
+    task_->parameters_changed();
+    consider(kind, score(run));
+  }
+  task_->parameters_changed();
+}
+
+bool Validation::is_better(const ValidationScore& s) const {
+  return p_->best_kind.empty() || s.is_better(p_->best, config_.select);
+}
+
+// Logs a score; if it is the best, the weights in place go to best/.
+void Validation::consider(const std::string& kind, const ValidationScore& s) {
+  const bool better = is_better(s);
+  const double stop = s.cost(config_.early_stop == "none" ? "loss" : config_.early_stop);
+  if (p_->best_kind.empty() || stop < p_->stop_best) {
+    p_->stop_best = stop;
+    p_->without_better = 0;
+  }
+  Json line = Json::object({{"update", p_->update}, {"validation", kind}, {"loss", s.loss}});
+  std::string shown;
+  for (const Metric& m : s.metrics) {
+    line[m.name] = m.value;
+    shown += "  " + to_text(m);
+  }
+  line["best"] = better;
+  if (Json findings = task_->findings(); !findings.is_null()) {
+    line["findings"] = std::move(findings);
+  }
+  for (Json& sample : std::exchange(samples_, {})) line["samples"].push_back(std::move(sample));
+  line["seconds"] = std::round(seconds_() * 10) / 10;
+  log_->write(line);
+  log_info("update {}  {:8}  validation loss {:.4f}{}{}", p_->update, kind, s.loss, shown,
+           better ? "  *" : "");
+  if (!better) return;
+  p_->best_update = p_->update;
+  p_->best_kind = kind;
+  p_->best = s;
+  task_->save_model(join_path(out_, "best"));
+}
+
+// Keeps the weights for the average: the last, or the best, average_count of all validations.
+void Validation::keep(const ValidationScore& s) {
+  state_->keep_weights(p_->update, task_->parameters());
+  p_->kept.push_back({p_->update, s});
+  if (static_cast<int64_t>(p_->kept.size()) <= config_.average_count) return;
+  auto worst = p_->kept.begin();
+  if (config_.average == "best") {
+    worst = std::ranges::max_element(
+        p_->kept, {}, [this](const KeptWeights& k) { return k.score.cost(config_.select); });
+  }
+  p_->kept.erase(worst);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,90 @@
+// Runs of `heddle train` by several processes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+#include "heddle/train/config.h"
+#include "tests/cli/train_runs.h"
+
+namespace heddle::testing {
+
+/// What each rank ended with, in order. They meet at a file in `folder`.
+inline std::vector<CliResult> run_ranks(int ranks, const TempDir& folder,
+                                        std::vector<std::string> words,
+                                        const CliOptions& options = {}) {
+  static int meetings = 0;
+  const std::string place = (folder / fmt::format("meeting-{}", ++meetings)).string();
+  words.insert(words.end(), {"--threads", "1"});
+  std::vector<std::future<CliResult>> running;
+  for (int rank = 0; rank < ranks; ++rank) {
+    CliOptions own = options;
+    if (ranks > 1) {
+      own.environment["HEDDLE_RENDEZVOUS"] = "file://" + place;
+      own.environment["HEDDLE_RANK"] = std::to_string(rank);
+      own.environment["HEDDLE_RANKS"] = std::to_string(ranks);
+    }
+    running.push_back(
+        std::async(std::launch::async, [words, own] { return run_heddle(words, own); }));
+  }
+  std::vector<CliResult> results;
+  for (auto& one : running) results.push_back(one.get());
+  return results;
+}
+
+/// Trains by so many ranks with a config of any task, and expects that all end well.
+inline void train_by_ranks(int ranks, const TempDir& folder, const std::string& run,
+                           const train::TrainConfig& config, const std::vector<std::string>& more) {
+  const std::string file = (folder / (run + ".json")).string();
+  write_file(file, to_json(config).dump());
+  std::vector<std::string> words = {"train", "--config", file, "--out", (folder / run).string()};
+  words.insert(words.end(), more.begin(), more.end());
+  for (const CliResult& result : run_ranks(ranks, folder, words)) {
+    EXPECT_EQ(result.exit_code, 0) << ranks << " ranks: " << result.err;
+  }
+}
+
+/// The last snapshot of a run: weights, moments, what is carried.
+inline std::string snapshot_bytes(const std::filesystem::path& run) {
+  std::string bytes;
+  for (const auto& [name, file] : bytes_below(run / "state")) {
+    if (name.starts_with("snapshot-")) bytes += name + file;
+  }
+  return bytes;
+}
+
+/// Trains by each of these numbers of ranks, and by one number up to update `stop` and another one
+/// from there on (which logs and validates there too); expects the same models, states and losses.
+inline void expect_same_for_ranks(const std::vector<int>& counts, const TempDir& folder,
+                                  train::TrainConfig config, const std::vector<std::string>& more,
+                                  int64_t stop = 0) {
+  const auto first = folder / fmt::format("by-{}", counts[0]);
+  for (const int ranks : counts) {
+    const std::string run = fmt::format("by-{}", ranks);
+    train_by_ranks(ranks, folder, run, config, more);
+    EXPECT_FALSE(snapshot_bytes(folder / run).empty());
+    EXPECT_TRUE(snapshot_bytes(folder / run) == snapshot_bytes(first)) << run;
+    EXPECT_EQ(log_without_times(folder / run), log_without_times(first)) << run;
+    for (const char* model : {"last", "best"}) {
+      EXPECT_TRUE(bytes_below(folder / run / model) == bytes_below(first / model)) << run << model;
+    }
+  }
+  if (stop == 0) return;
+  const int64_t end = config.max_updates;
+  for (const auto& [before, behind] :
+       {std::pair{counts.back(), counts[0]}, {counts[0], counts[1]}}) {
+    const std::string run = fmt::format("by-{}-then-{}", before, behind);
+    config.max_updates = stop;
+    train_by_ranks(before, folder, run, config, more);
+    config.max_updates = end;
+    train_by_ranks(behind, folder, run, config, more);
+    EXPECT_TRUE(snapshot_bytes(folder / run) == snapshot_bytes(first)) << run;
+    EXPECT_TRUE(bytes_below(folder / run / "last") == bytes_below(first / "last")) << run;
+  }
+}
+
+}  // namespace heddle::testing

@@ -1,0 +1,196 @@
+// Training by several processes: the same models, states and losses as of one, whatever the task;
+// what ranks refuse, and how they end.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/cli/image_runs.h"
+#include "tests/dist/rank_runs.h"
+
+namespace heddle::testing {
+namespace {
+
+using train::TrainConfig;
+
+// 16 updates of 4 shards.
+void share(TrainConfig& c) {
+  c.shards = 4;
+  c.max_updates = 16;
+  c.validate_every = 8;
+  c.checkpoint_every = 5;
+  c.log_every = 3;
+}
+
+TrainConfig shared_translation() {
+  TrainConfig c = small_config();
+  share(c);
+  c.clip_norm = 0.1;
+  c.ema_decay = 0.9;
+  return c;
+}
+
+TEST(Ranks, translate_with_parts_two_passes_clipping_and_averages_to_the_bits_of_one) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  c.shards = 8;
+  c.accumulate = 2;
+  c.average = "last";
+  set_from_string(c, "r_drop", "1");
+  set_from_string(c, "dropout", "0.1");
+  expect_same_for_ranks({1, 2, 4, 8}, folder, c, {"--data", (folder / "data").string()}, 11);
+}
+
+TEST(Ranks, bf16_by_sgd_to_the_bits_of_one) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  c.precision = "bf16";
+  c.optimizer = "sgd";
+  c.learning_rate = 0.1;
+  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", (folder / "data").string()}, 6);
+}
+
+std::string two_words_text() {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += i * i % 7 < 3 ? "abcdefx\n" : "gfedcbx\n";
+  return text;
+}
+
+TrainConfig short_config(const std::string& task, const std::string& type) {
+  TrainConfig c = train::default_config(task, type);
+  make_short(c);
+  share(c);
+  return c;
+}
+
+TEST(Ranks, language_models_and_their_adapters_to_the_bits_of_one) {
+  const TempDir folder;
+  write_file(folder / "text.txt", two_words_text());
+  const std::string data = (folder / "text.txt").string();
+  TrainConfig c = short_config("causal_lm", "gpt2");
+  for (const char* key : {"n_layer", "n_head"}) c.stack.set(key, 1);
+  c.stack.set("n_embd", 16);
+  c.stack.set("n_positions", 12);
+  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", data}, 10);
+  const TempDir adapted;
+  c.lora_rank = 2;
+  expect_same_for_ranks({1, 2, 4}, adapted, c,
+                        {"--data", data, "--from", (folder / "by-1").string()});
+}
+
+TEST(Ranks, what_a_model_remembers_of_each_stream_is_that_of_one) {
+  const TempDir folder;
+  write_file(folder / "text.txt", echoing_text(5));
+  TrainConfig c = short_config("causal_lm", "transfo-xl");
+  for (const char* key : {"n_layer", "n_head", "div_val"}) c.stack.set(key, 1);
+  for (const char* key : {"d_model", "d_embed", "d_head"}) c.stack.set(key, 16);
+  c.stack.set("d_inner", 32);
+  c.stack.set("mem_len", 8);
+  set_from_string(c, "block_size", "4");
+  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", (folder / "text.txt").string()}, 7);
+}
+
+std::string labelled_texts() {
+  std::string table = "text\tlabel\n";
+  for (int i = 0; i < 120; ++i) {
+    const bool is_good = i * i % 5 < 2;
+    table += fmt::format("the {} {} was {}\t{}\n", i % 3 == 0 ? "old" : "new",
+                         i % 2 == 0 ? "film" : "book", is_good ? "good" : "bad", is_good);
+  }
+  return table;
+}
+
+TrainConfig tiny_bert(const std::string& task) {
+  TrainConfig c = short_config(task, "bert");
+  for (const char* key : {"num_hidden_layers", "num_attention_heads"}) c.stack.set(key, 1);
+  for (const char* key : {"hidden_size", "intermediate_size"}) c.stack.set(key, 16);
+  c.stack.set("max_position_embeddings", 24);
+  c.stack.set("vocab_size", 60);
+  return c;
+}
+
+TEST(Ranks, classifiers_and_masked_models_to_the_bits_of_one) {
+  const TempDir classes, masked;
+  write_file(classes / "texts.tsv", labelled_texts());
+  const std::string data = (classes / "texts.tsv").string();
+  expect_same_for_ranks({1, 2}, classes, tiny_bert("sequence_classification"), {"--data", data});
+  TrainConfig c = tiny_bert("masked_lm");
+  set_from_string(c, "block_size", "10");
+  set_from_string(c, "next_sentence", "true");
+  expect_same_for_ranks({1, 4}, masked, c, {"--data", data});
+}
+
+// Batch norm: running means are those of the shards.
+TEST(Ranks, images_with_batch_norm_to_the_bits_of_one) {
+  const TempDir folder;
+  std::filesystem::create_directory(folder / "data");
+  write_quarters((folder / "data").string(), "train", 120);
+  write_quarters((folder / "data").string(), "test", 40);
+  TrainConfig c = short_config("image_classification", "resnet");
+  for (const auto& [key, value] : std::map<std::string, std::string>{{"stem", "cifar"},
+                                                                     {"downsample", "pool"},
+                                                                     {"layer_type", "basic"},
+                                                                     {"embedding_size", "8"},
+                                                                     {"hidden_sizes", "8,16"},
+                                                                     {"depths", "1,1"},
+                                                                     {"batch_size", "24"},
+                                                                     {"mixup_alpha", "0.2"},
+                                                                     {"optimizer", "sgd"},
+                                                                     {"ema_decay", "0.9"}}) {
+    set_from_string(c, key, value);
+  }
+  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", (folder / "data").string()}, 10);
+}
+
+TEST(Ranks, more_ranks_than_shards_are_refused_with_what_to_do) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  c.shards = 2;
+  write_file(folder / "run.json", to_json(c).dump());
+  const std::vector<std::string> words = {"train",
+                                          "--config",
+                                          (folder / "run.json").string(),
+                                          "--out",
+                                          (folder / "run").string(),
+                                          "--data",
+                                          (folder / "data").string()};
+  int refused = 0;  // the others may hear of it first
+  for (const CliResult& result : run_ranks(4, folder, words)) {
+    refused += result.exit_code == 2;
+    EXPECT_TRUE(result.exit_code == 2 || result.exit_code == 7) << result.err;
+    EXPECT_TRUE(contains(result.err, "4 ranks")) << result.err;
+    EXPECT_TRUE(contains(result.err, "--shards 4")) << result.err;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST(Ranks, a_signal_to_one_rank_stops_all_at_one_update_and_the_run_goes_on) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  c.max_updates = 60;
+  const std::vector<std::string> more = {"--data", (folder / "data").string()};
+  train_by_ranks(1, folder, "whole", c, more);
+  write_file(folder / "run.json", to_json(c).dump());
+  const std::string words = fmt::format("{} train --config {} --out {} --data {} --threads 1",
+                                        kProgram, (folder / "run.json").string(),
+                                        (folder / "run").string(), (folder / "data").string());
+  const std::string log = (folder / "run/log.jsonl").string();
+  const CliResult stopped =
+      run_command({"sh", "-c",
+                   fmt::format("export HEDDLE_RENDEZVOUS=file://{}/meeting HEDDLE_RANKS=2; "
+                               "HEDDLE_RANK=0 {} & a=$!; HEDDLE_RANK=1 {} & b=$!; "
+                               "until test -s {}; do sleep 0.01; done; kill -TERM $b; "
+                               "wait $a; a=$?; wait $b; echo $a $?",
+                               folder.path().string(), words, words, log)});
+  EXPECT_EQ(stopped.out, "143 143\n") << stopped.err;
+  train_by_ranks(2, folder, "run", c, more);
+  EXPECT_TRUE(model_bytes(folder / "run") == model_bytes(folder / "whole"));
+  EXPECT_EQ(log_without_times(folder / "run"), log_without_times(folder / "whole"));
+}
+
+}  // namespace
+}  // namespace heddle::testing
