@@ -37,6 +37,8 @@ inline void pause_core() {
 // the loops of a forward pass, shorter than what a neighbour would notice.
 constexpr std::chrono::microseconds kSpin{100};
 constexpr int kLooksPerClock = 64;
+// Looks of an owner whose workers are not done, before it sleeps: with `pause`, then with yields.
+constexpr int kMostPauses = 1000, kMostYields = 1100;
 
 class Pool {
  public:
@@ -70,11 +72,21 @@ class Pool {
     // No worker may join any more; those inside a call are waited for.
     state_.fetch_and(~kOpen);
     for (int look = 0; (state_.load() & kActive) != 0; ++look) {
-      look < 1000 ? pause_core() : std::this_thread::yield();
+      look < kMostPauses ? pause_core() : look < kMostYields ? std::this_thread::yield() : sleep();
     }
   }
 
  private:
+  // Of the owner: a call that takes so much longer than its own leaves the core to others.
+  void sleep() {
+    is_owner_asleep_.store(1);
+    if ((state_.load() & kActive) != 0) is_owner_asleep_.wait(1);
+    is_owner_asleep_.store(0);
+  }
+  void wake_owner() {
+    if (is_owner_asleep_.exchange(0) != 0) is_owner_asleep_.notify_one();
+  }
+
   // state_: the number of the loop, whether workers may join it, and how many are in it.
   static constexpr int kNumberShift = 32;
   static constexpr uint64_t kOpen = uint64_t{1} << 31;
@@ -146,6 +158,7 @@ class Pool {
       if (!joined) continue;
       if (index <= most_) take_calls();
       state_.fetch_sub(1);
+      if (is_owner_asleep_.load()) wake_owner();
     }
   }
 
@@ -158,6 +171,7 @@ class Pool {
   int most_ = 0;                                     // workers that it may have
   std::deque<Range> ranges_ = std::deque<Range>(1);  // the owner's and one for each worker
   alignas(64) std::atomic<uint64_t> state_{0};
+  std::atomic<int> is_owner_asleep_{0};
 };
 
 // "" where there is no such file.

@@ -112,6 +112,30 @@ TEST_F(Parallel, sleeping_workers_wake_up) {
   _exit(calls == 100 * 100 && num_threads() < 64 ? 0 : 1);
 }
 
+// Others need the core: an HTTP thread beside engines whose steps differ in length.
+TEST_F(Parallel, an_owner_sleeps_while_a_worker_is_long_in_a_call) {
+  set_num_threads(2);
+  for (int again = 0; again < 20; ++again) {
+    rusage before = {}, after = {};
+    std::atomic<bool> has_begun = false;
+    parallel_for(2, [&](int64_t i) {
+      if (i == 0) {  // the owner's
+        while (!has_begun) std::this_thread::yield();
+        ::getrusage(RUSAGE_THREAD, &before);
+        return;
+      }
+      has_begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    });
+    ::getrusage(RUSAGE_THREAD, &after);
+    const auto us = [](const rusage& r) {
+      return 1'000'000 * (r.ru_utime.tv_sec + r.ru_stime.tv_sec) + r.ru_utime.tv_usec +
+             r.ru_stime.tv_usec;
+    };
+    EXPECT_LT(us(after) - us(before), 10'000);
+  }
+}
+
 TEST(ParallelDeathTest, threads_that_the_system_refuses_are_done_without_and_said_once) {
   EXPECT_EXIT(loop_without_new_threads(), testing::ExitedWithCode(0),
               "^warning: the system gives . of the 64 threads[^\n]*\n$");
