@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "heddle/base/error.h"
+#include "heddle/base/names.h"
 
 namespace heddle::dist {
 
@@ -75,7 +76,7 @@ std::string difference(const std::string& name, const std::vector<Facts>& all) {
     found->second.push_back(static_cast<int64_t>(rank));
   }
   if (values.size() == 1) return "";
-  std::string text = name + " is";
+  std::string text = name_fields(name) + " is";
   for (size_t i = 0; i < values.size(); ++i) {
     std::string value = values[i].first;
     if (value.size() > kLongest) value = value.substr(0, kLongest) + " ..";
