@@ -45,12 +45,18 @@ std::vector<Endpoint> endpoints_of(const Json& json, const std::string& source,
   return endpoints;
 }
 
+constexpr int64_t kMostPlace = 1 << 16;  // bytes
+
+// No more than tells that a file is too long. Errors: where it cannot be read.
+std::string read_start(const std::string& path) {
+  return file_size(path) > kMostPlace ? std::string(kMostPlace + 1, ' ') : read_file(path);
+}
+
 // Errors: usage for a file of something else.
-Json parse_place(const std::string& path) {
-  constexpr int64_t kMost = 1 << 16;  // bytes
+Json parse_place(const std::string& path, const std::string& text) {
   try {
-    check(file_size(path) <= kMost, ErrorKind::data, "it is too long");
-    Json json = Json::parse(read_file(path), path);
+    check(std::ssize(text) <= kMostPlace, ErrorKind::data, "it is too long");
+    Json json = Json::parse(text, path);
     json.get_bool(kKind);
     return json;
   } catch (const Error& error) {
@@ -63,7 +69,7 @@ Json parse_place(const std::string& path) {
 // Only its owner can read the file: it holds the secret. It may replace one of a job that was
 // killed.
 void write_place(const std::string& path, const Json& place) {
-  if (path_exists(path)) parse_place(path);
+  if (path_exists(path)) parse_place(path, read_start(path));
   const std::string temporary = temporary_name(path), text = place.dump() + "\n";
   {
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -80,10 +86,17 @@ void write_place(const std::string& path, const Json& place) {
   rename_path(temporary, path);
 }
 
-// What rank 0 wrote. Nothing yet: none.
-std::vector<Endpoint> read_place(RankPlace& place) {
-  if (!path_exists(place.file)) return {};
-  return endpoints_of(parse_place(place.file), place.file, place.secret);
+// What rank 0 wrote. Nothing yet: none, with the reason in `why`. A file that rank 0 replaces or
+// removes while it is read is nothing yet (over NFS a name may be there and its file not).
+std::vector<Endpoint> read_place(RankPlace& place, std::string& why) {
+  std::string text;
+  try {
+    text = read_start(place.file);
+  } catch (const Error& error) {
+    why = error.what();
+    return {};
+  }
+  return endpoints_of(parse_place(place.file, text), place.file, place.secret);
 }
 
 // --- rank 0 --------------------------------------------------------------------------------------
@@ -227,12 +240,12 @@ Meeting meet_as_first(RankPlace& place) {
 // The connection to rank 0, once it is let in. Errors: ranks when the time is over.
 Socket reach_first(RankPlace& place, std::string_view hello, double until) {
   constexpr double kAgain = 0.1, kLongest = 5;  // seconds
-  std::string why = place.file.empty() ? "" : place.file + " is not there", where = place.file;
+  std::string why, where = place.file;
   std::vector<Endpoint> endpoints = {place.endpoint};
   if (place.broadcast)
     endpoints = endpoints_of(Json::parse(place.broadcast(""), "rank 0"), "rank 0", place.secret);
   while (now_seconds() < until) {
-    if (!place.file.empty()) endpoints = read_place(place);
+    if (!place.file.empty()) endpoints = read_place(place, why);
     for (const Endpoint& endpoint : endpoints) {
       where = endpoint.text();
       const double left = std::min(kLongest, until - now_seconds());

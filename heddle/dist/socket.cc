@@ -68,14 +68,17 @@ namespace {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-AddressList addresses_of(const Endpoint& endpoint) {
+// Null where the name is not known (yet: a cluster's DNS learns it as the machine begins).
+AddressList addresses_of(const Endpoint& endpoint, std::string& why) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error =
       getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
-  check(error == 0, ErrorKind::usage, "the host '{}' is not known here: {}", endpoint.host,
-        gai_strerror(error));
+  if (error != 0) {
+    found = nullptr;
+    why = fmt::format("the host '{}' is not known here: {}", endpoint.host, gai_strerror(error));
+  }
   return {found, &freeaddrinfo};
 }
 
@@ -90,7 +93,7 @@ std::string address_text(const sockaddr* address, socklen_t size) {
 }
 
 int milliseconds_until(double until) {
-  return std::clamp(static_cast<int>(std::ceil((until - now_seconds()) * 1000)), 0, 60'000);
+  return static_cast<int>(std::clamp(std::ceil((until - now_seconds()) * 1000), 0.0, 60'000.0));
 }
 
 }  // namespace
@@ -180,9 +183,13 @@ Socket inherited_listener(int fd) {
 }
 
 std::optional<Socket> connect_to(const Endpoint& endpoint, double seconds, std::string& why) {
-  const AddressList addresses = addresses_of(endpoint);
+  const AddressList addresses = addresses_of(endpoint, why);
   const double until = now_seconds() + seconds;
-  for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
+  int64_t left = 0;  // addresses
+  for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) ++left;
+  for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next, --left) {
+    // One that a firewall swallows takes no more than its share of the time.
+    const double own = now_seconds() + (until - now_seconds()) / static_cast<double>(left);
     Socket socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.is_open()) continue;
     int error = 0;
@@ -190,7 +197,7 @@ std::optional<Socket> connect_to(const Endpoint& endpoint, double seconds, std::
     if (error == EINPROGRESS) {
       error = ETIMEDOUT;
       socklen_t size = sizeof error;
-      if (wait_for(socket, true, until)) {
+      if (wait_for(socket, true, own)) {
         getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
       }
     }
@@ -217,13 +224,14 @@ void watch_connection(const Socket& socket, double lost_seconds) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.fd(), level, option, &value, sizeof value);
   };
-  const int probe = std::max(1, static_cast<int>(lost_seconds / 4));
+  constexpr double kMost = 1e6;  // seconds: in milliseconds an int
+  const int probe = static_cast<int>(std::clamp(lost_seconds / 4, 1.0, 32767.0));
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, probe);
   set(IPPROTO_TCP, TCP_KEEPINTVL, probe);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(lost_seconds * 1000));
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::clamp(lost_seconds, 0.0, kMost) * 1000));
 }
 
 // --- bytes ---------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ int port_of(const Socket& listener);
 /// Takes over a listener that another program opened. Errors: usage if the number is none.
 Socket inherited_listener(int fd);
 
-/// Connects within `seconds`; nothing where that fails, with the reason in `why`.
-/// Errors: usage where the host's name is not known.
+/// Connects within `seconds`, of which each address of the host has its share; nothing where that
+/// fails, with the reason in `why`.
 std::optional<Socket> connect_to(const Endpoint& endpoint, double seconds, std::string& why);
 /// The next connection that waits; nothing if there is none.
 std::optional<Socket> accept_one(const Socket& listener);

@@ -37,8 +37,8 @@ struct Launcher {
   const char* ranks;
 };
 constexpr Launcher kLaunchers[] = {
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},  // first: a job of Slurm may run it
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 };
 
 void read_environment(GroupOptions& o) {
@@ -51,6 +51,18 @@ void read_environment(GroupOptions& o) {
     if (o.rank < 0) o.rank = environment_number(launcher.rank, -1);
     if (o.ranks == 0) o.ranks = environment_number(launcher.ranks, 0);
   }
+}
+
+// What is heard each second must be silent for more than that.
+void check_deadlines(const GroupOptions& o) {
+  const auto check_one = [](const char* flag, double seconds, double least) {
+    constexpr double kMost = 1e6;
+    check(seconds >= least && seconds <= kMost, ErrorKind::usage,
+          "{} is {:g}; {:g} to {:.0f} seconds are needed", flag, seconds, least, kMost);
+  };
+  check_one("--start-seconds", o.start_seconds, 1);
+  check_one("--lost-seconds", o.lost_seconds, 3);
+  check_one("--step-seconds", o.step_seconds, 3);
 }
 
 void check_count(int64_t ranks) {
@@ -114,8 +126,13 @@ RankPlace place_of(const GroupOptions& o) {
 }
 
 // Its messages on who is alive go by TCP, as those of all groups.
-std::unique_ptr<Group> group_by_mpi(const GroupOptions& o) {
+std::unique_ptr<Group> group_by_mpi(const GroupOptions& o, int64_t started) {
   auto wire = std::make_unique<MpiWire>();
+  // Each would train alone, and all of them write to one RUN.
+  check(wire->ranks() > 1, ErrorKind::usage,
+        "the launcher has started {} processes, but to this MPI ({}) each is alone: start them by "
+        "its own mpirun or by srun --mpi=pmix, or let them meet by --rendezvous",
+        started, wire->library());
   check_count(wire->ranks());
   RankPlace place;
   place.rank = wire->rank(), place.ranks = wire->ranks();
@@ -129,9 +146,11 @@ std::unique_ptr<Group> group_by_mpi(const GroupOptions& o) {
 
 std::unique_ptr<Group> make_group(const GroupOptions& options) {
   GroupOptions o = options;
+  check_deadlines(o);
   read_environment(o);
   const bool is_told_nothing = o.rendezvous.empty() && o.rank < 0 && o.ranks == 0;
-  if (is_told_nothing && is_started_by_mpi()) return group_by_mpi(o);
+  const int64_t started = is_told_nothing ? ranks_started_by_mpi() : 1;
+  if (started > 1) return group_by_mpi(o, started);
   if (is_told_nothing || (o.ranks == 1 && o.rank <= 0)) return std::make_unique<LocalGroup>();
   check_place(o);
   return std::make_unique<RankGroup>(meet(place_of(o)), nullptr, o);

@@ -9,16 +9,16 @@
 namespace heddle::dist {
 
 /// What the command line says of the group. What it leaves out is read from the environment:
-/// HEDDLE_RENDEZVOUS, HEDDLE_RANK and HEDDLE_RANKS; else, with a rendezvous, SLURM_PROCID and
-/// SLURM_NTASKS, or OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE.
+/// HEDDLE_RENDEZVOUS, HEDDLE_RANK and HEDDLE_RANKS; else, with a rendezvous, those of mpirun
+/// (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), or of Slurm (SLURM_PROCID, SLURM_NTASKS).
 struct GroupOptions {
   std::string rendezvous = {};  ///< "tcp://host:port" of rank 0, or "file://PATH" on a shared disk
   int64_t rank = -1;            ///< this process's; -1: by the environment
   int64_t ranks = 0;            ///< how many there are; 0: by the environment
   bool any_cpu = false;         ///< ranks may differ in their instruction sets: other bits
-  double start_seconds = 60;    ///< by when all ranks must be there
-  double lost_seconds = 15;     ///< a rank that is silent for so long is lost
-  double step_seconds = 600;    ///< one that does not get on for so long is given up
+  double start_seconds = 60;    ///< by when all ranks must be there; 1 at least
+  double lost_seconds = 15;     ///< a rank that is silent for so long is lost; 3 at least
+  double step_seconds = 600;    ///< one that does not get on for so long is given up; 3 at least
 };
 
 /// The group of this process; a LocalGroup where there is only one rank, which opens no connection.

@@ -33,21 +33,27 @@ void TcpWire::connect_partners(Meeting& meeting, Watch& watch) {
       check(now_seconds() < meeting.until, ErrorKind::ranks, "{} cannot be reached at {}: {}",
             watch.name(partner), endpoint.text(), why);
       std::optional<Socket> socket = connect_to(endpoint, 2, why);
-      if (!socket) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        continue;
-      }
       // It may itself be connecting to others, and then lets nobody in.
-      if (knock(*socket, meeting.secret, hello, endpoint, meeting.until, why) == Reception::in) {
+      if (socket &&
+          knock(*socket, meeting.secret, hello, endpoint, meeting.until, why) == Reception::in) {
         partners_[step] = std::move(*socket);
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
     }
   }
-  const auto is_missing = [](const Socket& s) { return !s.is_open(); };
-  while (std::ranges::any_of(partners_, is_missing)) {
+  const auto missing = [&] {
+    std::vector<std::string> names;
+    for (size_t step = 0; step < partners_.size(); ++step) {
+      if (!partners_[step].is_open()) names.push_back(watch.name(rank ^ (int64_t{1} << step)));
+    }
+    return names;
+  };
+  while (!missing().empty()) {
     watch.check_alive();
     check(now_seconds() < meeting.until, ErrorKind::ranks,
-          "it was not reached by all of its partners in time");
+          "{} did not connect to port {} of {} within the time; is it closed by a firewall?",
+          fmt::join(missing(), ", "), meeting.door.port(), meeting.host(rank));
     std::optional<Guest> guest = meeting.door.next(0.1);
     if (!guest) continue;
     const Json hello = Json::parse(guest->hello, guest->address);

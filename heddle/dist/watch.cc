@@ -71,6 +71,15 @@ void Watch::note_update(int64_t update) {
   ++notes_;
 }
 
+// The note before the end of the wait: who sees no wait sees the note.
+void Watch::note_wait(int64_t for_rank) {
+  if (for_rank < 0 && notes_ > 0) {
+    noted_at_ = now_seconds();
+    ++notes_;
+  }
+  waits_for_ = for_rank;
+}
+
 void Watch::leave_with(std::string_view message) noexcept {
   try {
     std::lock_guard lock(mutex_);
@@ -165,8 +174,8 @@ void Watch::tick(double now) {
 
 Watch::State Watch::own_state() const {
   State state;
-  state.update = update_, state.notes = notes_, state.waits_for = waits_for_;
-  state.progress = noted_at_;
+  state.waits_for = waits_for_;  // first, see note_wait()
+  state.update = update_, state.notes = notes_, state.progress = noted_at_;
   return state;
 }
 
@@ -218,7 +227,11 @@ void Watch::take_message(size_t rank, const Json& message) {
     if (notes != state.notes) state.progress = now_seconds();
     state.notes = notes;
     state.update = message.get_int("update");
-    state.waits_for = message.get_int("waits_for");
+    const int64_t waits_for = message.get_int("waits_for");
+    check(waits_for >= -1 && waits_for < std::ssize(hosts_), ErrorKind::ranks,
+          "{} says that it waits for rank {} of {}", name(static_cast<int64_t>(rank)), waits_for,
+          hosts_.size());
+    state.waits_for = waits_for;
   }
 }
 

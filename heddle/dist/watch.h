@@ -20,7 +20,7 @@ namespace heddle::dist {
 
 struct WatchOptions {
   double lost_seconds = 15;   ///< of silence
-  double step_seconds = 600;  ///< without progress, since the last note_update()
+  double step_seconds = 600;  ///< without progress: note_update(), an exchange that has ended
   double exit_seconds = 20;   ///< from a loss to the end of this process, wherever it is
 };
 
@@ -37,8 +37,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   void note_update(int64_t update);
-  /// This rank waits for another; -1: no longer.
-  void note_wait(int64_t for_rank) { waits_for_ = for_rank; }
+  /// This rank waits for another; -1: no longer, and it has got on by what came.
+  void note_wait(int64_t for_rank);
   /// This rank ends by an error of its own.
   void leave_with(std::string_view message) noexcept;
 

@@ -3,7 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "heddle/base/error.h"
+#include "heddle/dist/rendezvous.h"
 #include "heddle/dist/socket.h"
 #include "tests/support/rank_processes.h"
 
@@ -53,15 +56,15 @@ TEST_P(LostRank, that_is_killed_is_named_by_all_others_at_once) {
 
 TEST_P(LostRank, that_is_stopped_is_named_after_its_silence) {
   const int64_t lost = GetParam();
-  RankProcesses processes(4, train, [](GroupOptions& options) { options.lost_seconds = 2; });
+  RankProcesses processes(4, train, [](GroupOptions& options) { options.lost_seconds = 3; });
   sleep(1);
   processes.signal(lost, SIGSTOP);
-  auto outcomes = processes.wait(7);  // the stopped one is killed then
+  auto outcomes = processes.wait(8);  // the stopped one is killed then
   for (int64_t rank = 0; rank < 4; ++rank) {
     const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
     if (rank == lost) continue;
     expect_named(outcome, fmt::format("rank {} ({}) was last heard ", lost, dist::host_name()),
-                 6.5);
+                 7.5);
   }
 }
 
@@ -112,12 +115,56 @@ TEST_P(LostRank, that_does_not_get_on_is_named_and_those_that_wait_for_it_are_no
         }
         return std::string();
       },
-      [](GroupOptions& options) { options.step_seconds = 2; });
+      [](GroupOptions& options) { options.step_seconds = 3; });
   for (const RankOutcome& outcome : processes.wait()) {
     expect_named(outcome, fmt::format("rank {} ({}) has not got on for ", lost, dist::host_name()),
                  15);
     EXPECT_NE(outcome.text.find(", in update 7"), std::string::npos) << outcome.text;
   }
+}
+
+// As a validation of rank 0 that takes longer than a step, and says that it goes on.
+TEST(WaitingRank, gets_on_by_what_it_has_waited_for) {
+  RankProcesses processes(
+      4,
+      [](const GroupOptions& options) {
+        const auto group = dist::make_group(options);
+        group->note_update(1);
+        for (int i = 0; group->rank() == 0 && i < 50; ++i) {
+          usleep(100'000);
+          group->note_update(1);
+        }
+        group->broadcast("its loss");
+        usleep(2'200'000);  // the next update: longer than a beat, shorter than a step
+        group->barrier();
+        return std::string("through");
+      },
+      [](GroupOptions& options) { options.step_seconds = 3; });
+  for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, "through");
+}
+
+// Rank 1 can reach the place where they meet, and not the port of rank 0: a firewall, say.
+TEST(MissingRank, that_met_and_then_did_not_connect_is_named_with_the_port) {
+  RankProcesses processes(
+      2,
+      [](const GroupOptions& options) {
+        if (options.rank == 0) return train(options);
+        const dist::Meeting met =
+            dist::meet({.rank = 1,
+                        .ranks = 2,
+                        .endpoint = dist::parse_endpoint(options.rendezvous.substr(6), ""),
+                        .file = "",
+                        .secret = std::getenv("HEDDLE_SECRET")});
+        sleep(4);
+        return std::string("met");
+      },
+      [](GroupOptions& options) { options.start_seconds = 2; });
+  const auto outcomes = processes.wait();
+  expect_named(outcomes[0],
+               fmt::format("rank 1 ({}) did not connect to port {} of ", dist::host_name(),
+                           processes.port()),
+               10);
+  EXPECT_EQ(outcomes[1].text, "met");
 }
 
 TEST(MissingRank, is_named_by_all_that_came) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -123,6 +124,20 @@ TEST(Meeting, what_listens_there_and_is_no_rank_is_named) {
   expect_error(processes.wait()[0], kUsage, "is no rank of this version of heddle");
 }
 
+// A cluster's DNS may learn the name of rank 0 as that begins.
+TEST(Meeting, host_that_is_not_known_is_asked_for_again) {
+  RankProcesses processes(1, [](const GroupOptions& given) {
+    GroupOptions options = given;
+    options.rendezvous = "tcp://no-such-host.invalid:5";
+    options.rank = 1, options.ranks = 2, options.start_seconds = 1.5;
+    return meet(options);
+  });
+  const RankOutcome outcome = processes.wait()[0];
+  expect_error(outcome, static_cast<int>(ErrorKind::ranks), "within 1.5 s: the host ");
+  expect_error(outcome, static_cast<int>(ErrorKind::ranks), "is not known here");
+  EXPECT_GE(outcome.seconds, 1.5);
+}
+
 TEST(Meeting, port_that_is_taken_is_a_system_error) {
   dist::Socket other = dist::listen_at(0, true);
   setenv("HEDDLE_SECRET", "a secret that tests share", 1);
@@ -165,6 +180,24 @@ TEST(Meeting, by_a_file_which_its_owner_alone_can_read_and_which_is_gone_afterwa
     EXPECT_EQ(outcomes[rank].text, rank == 3 ? "0123 600" : "0123");
   }
   EXPECT_FALSE(path_exists(path));
+}
+
+// As over NFS, where a name may be there and what it names not any more, or not yet.
+TEST(Meeting, file_that_cannot_be_read_yet_is_waited_for) {
+  TempDir folder;
+  const std::string path = (folder / "place").string();
+  std::filesystem::create_directory(path);
+  RankProcesses processes(2, [path](const GroupOptions& given) {
+    GroupOptions options = given;
+    unsetenv("HEDDLE_LISTENER");
+    options.rendezvous = "file://" + path;
+    if (options.rank == 0) {
+      sleep(1);
+      std::filesystem::remove(path);
+    }
+    return meet(options);
+  });
+  for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, "01");
 }
 
 TEST(Meeting, file_of_something_else_is_left_alone) {
@@ -215,7 +248,10 @@ TEST(GroupFlags, that_contradict_each_other_are_usage_errors) {
   setenv("HEDDLE_SECRET", "short", 1);
   expect({.rendezvous = at, .rank = 0, .ranks = 2}, "the secret has 5 bytes");
   setenv("HEDDLE_SECRET", "long enough for a test", 1);
-  expect({.rendezvous = "tcp://no-such-host.invalid:5", .rank = 1, .ranks = 2}, "is not known");
+  expect({.start_seconds = 0.5}, "--start-seconds is 0.5; 1 to 1000000 seconds");
+  expect({.lost_seconds = 0.1}, "--lost-seconds is 0.1; 3 to 1000000 seconds");
+  expect({.lost_seconds = 1e300}, "--lost-seconds is 1e+300; 3 to 1000000 seconds");
+  expect({.step_seconds = 1}, "--step-seconds is 1; 3 to 1000000 seconds");
   setenv("HEDDLE_RANK", "first", 1);
   expect({.rendezvous = at, .ranks = 2}, "HEDDLE_RANK is 'first'");
   unsetenv("HEDDLE_RANK");
@@ -231,6 +267,12 @@ TEST(GroupFlags, one_rank_is_alone_and_a_launcher_counts_with_a_rendezvous_only)
             std::string::npos);
   setenv("SLURM_NTASKS", "1", 1);
   setenv("SLURM_PROCID", "0", 1);
+  setenv("OMPI_COMM_WORLD_RANK", "1", 1);  // mpirun in a job of Slurm: its ranks count
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  EXPECT_NE(error_of({.rendezvous = "tcp://127.0.0.1:29500"}).find("need a secret"),
+            std::string::npos);
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("OMPI_COMM_WORLD_SIZE");
   EXPECT_TRUE(dist::make_group({.rendezvous = "tcp://127.0.0.1:29500"})->is_alone());
   unsetenv("SLURM_PROCID");
   unsetenv("SLURM_NTASKS");

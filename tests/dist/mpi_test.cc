@@ -54,6 +54,16 @@ CliResult run_ranks(int ranks, const std::map<std::string, std::string>& environ
       options);
 }
 
+// A process that a launcher of another MPI has started: Open MPI takes it for one alone.
+CliResult run_unknown() {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  CliOptions options;
+  options.environment = {{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}};
+  options.environment["ASAN_OPTIONS"] = "detect_leaks=0";
+  return run_command(
+      {self, "--gtest_also_run_disabled_tests", "--gtest_filter=MpiRank.DISABLED_sums"}, options);
+}
+
 bool is_there() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   return std::filesystem::exists(self.parent_path().parent_path() / "lib" / "libheddle-mpi.so");
@@ -92,6 +102,15 @@ TEST(Mpi, a_plug_in_that_is_not_there_is_said) {
   EXPECT_NE(other.out.find("none of heddle's"), std::string::npos) << other.out;
   const CliResult odd = run_ranks(3, {});
   EXPECT_NE(odd.out.find("there are 3 ranks; 1, 2, 4"), std::string::npos) << odd.out;
+}
+
+TEST(Mpi, a_launcher_that_it_does_not_know_is_said) {
+  if (!is_there()) GTEST_SKIP() << "built without MPI: no libheddle-mpi.so";
+  const CliResult result = run_unknown();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.out.find("the launcher has started 2 processes, but to this MPI (Open MPI"),
+            std::string::npos)
+      << result.out;
 }
 
 }  // namespace

@@ -56,16 +56,21 @@ const MpiPlugin* start_plugin() {
   return mpi;
 }
 
-bool has_several(const char* variable) {
+int64_t count_in(const char* variable) {
   const char* const value = std::getenv(variable);
-  return value != nullptr && std::atoi(value) > 1;
+  return value == nullptr ? 0 : std::atoi(value);
 }
 
 }  // namespace
 
-bool is_started_by_mpi() {
-  return has_several("OMPI_COMM_WORLD_SIZE") || has_several("PMI_SIZE") ||
-         (std::getenv("PMIX_RANK") != nullptr && has_several("SLURM_NTASKS"));
+int64_t ranks_started_by_mpi() {
+  const bool is_by_slurm = std::getenv("PMIX_RANK") != nullptr;
+  const int64_t counts[] = {count_in("OMPI_COMM_WORLD_SIZE"), count_in("PMI_SIZE"),
+                            is_by_slurm ? count_in("SLURM_NTASKS") : 0};
+  for (const int64_t count : counts) {
+    if (count > 1) return count;
+  }
+  return 1;
 }
 
 MpiWire::MpiWire() : mpi_(start_plugin()), exceptions_(std::uncaught_exceptions()) {}

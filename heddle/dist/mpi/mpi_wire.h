@@ -10,8 +10,8 @@
 
 namespace heddle::dist {
 
-/// True where a launcher of MPI has started this process together with others.
-bool is_started_by_mpi();
+/// How many processes a launcher of MPI has started, as it says in the environment; 1: none has.
+int64_t ranks_started_by_mpi();
 
 /// All calls come from one thread, which is the only one that calls MPI.
 class MpiWire final : public Wire {
@@ -25,6 +25,7 @@ class MpiWire final : public Wire {
 
   int64_t rank() const { return mpi_->rank; }
   int64_t ranks() const { return mpi_->ranks; }
+  const char* library() const { return mpi_->library; }  ///< its name and version
   /// The bytes that rank 0 gives, to all.
   std::string broadcast(std::string text);
 
