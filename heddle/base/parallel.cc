@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <sstream>
@@ -98,7 +99,13 @@ class Pool {
     int64_t end = 0;
   };
 
-  Pool() : threads_(available_cores()) {}
+  Pool() : threads_(default_threads()) {}
+  // HEDDLE_THREADS: what heddle launch gives a rank that it does not bind to cores.
+  static int default_threads() {
+    const char* const given = std::getenv("HEDDLE_THREADS");
+    const int threads = given == nullptr ? 0 : std::atoi(given);
+    return threads > 0 ? std::min(threads, available_cores()) : available_cores();
+  }
 
   // A system that gives no more threads makes loops slower, not wrong. It is not asked again: each
   // try costs a system call and a stack that is mapped in vain.

@@ -10,13 +10,13 @@ void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
                      "file://PATH on a shared disk; else HEDDLE_RENDEZVOUS");
   command
       .add_option("--rank", options.rank,
-                  "which of them this process is, from 0; else HEDDLE_RANK, SLURM_PROCID or "
-                  "OMPI_COMM_WORLD_RANK")
+                  "which of them this process is, from 0; else HEDDLE_RANK, OMPI_COMM_WORLD_RANK "
+                  "or SLURM_PROCID")
       .not_negative();
   command
       .add_option("--ranks", options.ranks,
-                  "how many there are, a power of two; else HEDDLE_RANKS, SLURM_NTASKS or "
-                  "OMPI_COMM_WORLD_SIZE")
+                  "how many there are, a power of two; else HEDDLE_RANKS, "
+                  "OMPI_COMM_WORLD_SIZE or SLURM_NTASKS")
       .positive();
   command.add_flag("--any-cpu", options.any_cpu,
                    "let ranks differ in their instruction sets: the result then has other bits");
@@ -24,11 +24,11 @@ void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
       .positive();
   command
       .add_setting("--lost-seconds", options.lost_seconds,
-                   "a rank that is silent for so long is lost: all end")
+                   "a rank that is silent for so long (3 at least) is lost: all end")
       .positive();
   command
       .add_setting("--step-seconds", options.step_seconds,
-                   "and one that does not get on for so long")
+                   "and one that does not get on for so long (3 at least)")
       .positive();
   command.begin_group("Options");
 }

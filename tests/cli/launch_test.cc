@@ -82,6 +82,8 @@ TEST(LaunchCommand, wrong_flags_are_usage_errors) {
   expect({"-n", "two", "info", "model"}, "a whole number");
   expect({"-n", "2", "--rank", "3", "info"}, "unknown flag '--rank'");
   expect({"-n", "2", "--threads-per-rank", "100000", "info"}, "--threads-per-rank is 100000");
+  expect({"-n", "2", "--restarts", "1", "train", "--out", "run", "--overwrite"},
+         "--overwrite would begin anew at each restart");
   expect({"-n", "2", "launch", "-n", "2", "info"}, "cannot start itself");
 }
 
@@ -99,8 +101,26 @@ std::vector<std::string> endless(const std::string& mark) {
 
 TEST(LaunchCommand, passes_signals_on_and_waits_for_all) {
   const std::string mark = fmt::format("600.{}", getpid());
-  const CliResult result = run_heddle(endless(mark), signalled(SIGTERM));
+  std::vector<std::string> words = endless(mark);
+  words.insert(words.begin() + 1, {"--restarts", "2"});  // not after what someone asked for
+  const CliResult result = run_heddle(words, signalled(SIGTERM));
   EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_EQ(processes_with(mark), 0);
+}
+
+// Sent to a rank alone: as little a failure as one that goes by the launcher.
+TEST(LaunchCommand, does_not_start_again_what_a_signal_has_ended) {
+  const std::string mark = fmt::format("602.{}", getpid());
+  std::string command = kProgram;
+  for (const std::string& word : endless(mark)) command += " " + word;
+  command.insert(command.find(" -n"), " --restarts 2");
+  command +=
+      " & p=$!; sleep 1.5; for q in $(cat /proc/$p/task/$p/children); do"
+      " grep -qz '^HEDDLE_RANK=1$' /proc/$q/environ && kill $q; done; wait $p";
+  const CliResult result = run_command({"sh", "-c", command});
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_TRUE(contains(result.err, "rank 1 ")) << result.err;
+  EXPECT_FALSE(contains(result.err, "again")) << result.err;
   EXPECT_EQ(processes_with(mark), 0);
 }
 

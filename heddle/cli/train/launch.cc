@@ -38,8 +38,6 @@ std::vector<int> cores_of_this_process() {
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
-  // A quota may pay for fewer of them.
-  cores.resize(std::min(cores.size(), static_cast<size_t>(available_cores())));
   return cores;
 }
 
@@ -80,11 +78,18 @@ struct Start {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const cpu_set_t set = share_of(rank, flags.ranks, flags.threads, start.cores);
-  sched_setaffinity(0, sizeof set, &set);
   const auto set_variable = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), 1);
   };
+  const int64_t paid = available_cores();
+  if (paid < std::ssize(start.cores)) {
+    // A quota pays for fewer than may be used: which are free is the system's to say.
+    const int64_t threads = flags.threads > 0 ? flags.threads : paid / flags.ranks;
+    set_variable("HEDDLE_THREADS", std::to_string(std::max<int64_t>(threads, 1)));
+  } else {
+    const cpu_set_t set = share_of(rank, flags.ranks, flags.threads, start.cores);
+    sched_setaffinity(0, sizeof set, &set);
+  }
   set_variable("HEDDLE_RANK", std::to_string(rank));
   set_variable("HEDDLE_RANKS", std::to_string(flags.ranks));
   set_variable("HEDDLE_RENDEZVOUS",
@@ -200,6 +205,7 @@ class Ranks {
       const auto number = static_cast<int>(news.ssi_signo);
       if (number == SIGCHLD) continue;
       signal_ = number;
+      if (number == SIGINT && news.ssi_code == SI_KERNEL) continue;  // Ctrl-C: all have it
       kill_all(number == SIGHUP ? SIGTERM : number);
     }
     // One after the other, so that the first to fail is the one that is named.
@@ -231,7 +237,7 @@ class Ranks {
 
   // The others find out themselves, and say so; then they are told, and at last made.
   void end_the_rest() {
-    constexpr double kOwn = 3, kGrace = 7;  // seconds
+    constexpr double kOwn = 3, kGrace = 22;  // seconds; a rank ends itself after 20
     if (failed_ == nullptr || count_running() == 0) return;
     const double since = dist::now_seconds() - failed_at_;
     if (since > kOwn && !was_ended_) {
@@ -274,10 +280,12 @@ class Ranks {
   int signal_ = 0;
 };
 
-// What a further start would not change: a wrong flag, a file that is not what it should be.
+// What a further start would not change: a wrong flag, a file that is not what it should be; nor
+// what someone has asked for by a signal.
 bool is_worth_another(int code) {
-  return code != 0 && code != static_cast<int>(ErrorKind::usage) &&
-         code != static_cast<int>(ErrorKind::data);
+  const int ends[] = {0, static_cast<int>(ErrorKind::usage), static_cast<int>(ErrorKind::data),
+                      128 + SIGINT, 128 + SIGTERM};
+  return std::ranges::find(ends, code) == std::end(ends);
 }
 
 void launch(Flags& flags) {
@@ -285,8 +293,9 @@ void launch(Flags& flags) {
   if (!command.empty() && command[0] == "--") command.erase(command.begin());
   if (!command.empty() && command[0] == "heddle") command.erase(command.begin());
   check(!command.empty(), ErrorKind::usage,
-        "launch: a command is needed, as in heddle launch -n 2 train --data corpus --out run. See "
-        "heddle launch --help");
+        "launch: a command is needed, as in heddle launch -n 2 train --data corpus --shards 2 "
+        "--out run. "
+        "See heddle launch --help");
   check(command[0][0] != '-', ErrorKind::usage,
         "launch: unknown flag '{}'. See heddle launch --help", command[0]);
   check(command[0] != "launch", ErrorKind::usage, "launch: launch cannot start itself");
@@ -294,6 +303,10 @@ void launch(Flags& flags) {
         ErrorKind::usage,
         "launch: --ranks is {}; 1, 2, 4, 8, 16, 32 or 64 is needed, as in heddle launch -n 2 train",
         flags.ranks);
+  const bool begins_anew = std::ranges::any_of(
+      command, [](const std::string& word) { return word.starts_with("--overwrite"); });
+  check(flags.restarts == 0 || !begins_anew, ErrorKind::usage,
+        "launch: --overwrite would begin anew at each restart; run it once without --restarts");
   const int cores = available_cores();
   check(flags.threads <= cores, ErrorKind::usage,
         "launch: --threads-per-rank is {}; this process may use {} cores", flags.threads, cores);
@@ -316,10 +329,11 @@ void launch(Flags& flags) {
 }  // namespace
 
 void add_launch(Subcommand& app) {
-  auto [command, flags] = app.add_command<Flags>(
-      "launch",
-      "Start a command as several ranks on this machine, as in launch -n 4 train --out run",
-      launch);
+  auto [command, flags] =
+      app.add_command<Flags>("launch",
+                             "Start a command as several ranks on this machine, as in launch -n 4 "
+                             "train --shards 8 --out run",
+                             launch);
   command.add_option("-n,--ranks", flags.ranks, "how many processes: a power of two (required)");
   command
       .add_setting("--threads-per-rank", flags.threads,
