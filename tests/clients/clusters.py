@@ -74,6 +74,14 @@ def fits(kind, value, where):
         same(kind, value, where)
 
 
+def check_time_to_save(arguments, pods, where):
+    """mpirun waits for its ranks once they are told to end, and the pods for mpirun."""
+    at = arguments.index("odls_base_sigkill_timeout")
+    check(arguments[at - 1] == "--mca", f"{where}: no --mca before odls_base_sigkill_timeout")
+    for pod in pods:
+        check(pod.get("terminationGracePeriodSeconds", 30) > int(arguments[at + 1]), f"{where}: no time to save")
+
+
 def main():
     job = yaml.safe_load((FOLDER / "mpijob.yaml").read_text())
     check((job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob"), "mpijob.yaml: another kind")
@@ -81,9 +89,14 @@ def main():
     workers = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] * job["spec"]["slotsPerWorker"]
     arguments = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["args"]
     check(arguments[:2] == ["-np", str(workers)], "mpijob.yaml: mpirun starts another number of ranks")
+    check_time_to_save(arguments, [spec["template"]["spec"] for spec in job["spec"]["mpiReplicaSpecs"].values()],
+                       "mpijob.yaml")
     runtime, train = yaml.safe_load_all((FOLDER / "trainjob.yaml").read_text())
     same(models.TrainerV1alpha1ClusterTrainingRuntime, runtime, "ClusterTrainingRuntime")
     same(models.TrainerV1alpha1TrainJob, train, "TrainJob")
+    check_time_to_save(train["spec"]["trainer"]["args"],
+                       [one["template"]["spec"]["template"]["spec"] for one in
+                        runtime["spec"]["template"]["spec"]["replicatedJobs"]], "trainjob.yaml")
     check(train["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"], "trainjob.yaml: another runtime")
     print(f"clusters: {checks} checks passed")
 
