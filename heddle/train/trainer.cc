@@ -1,10 +1,14 @@
 // The beginning and the end of a run, on rank 0 and on others.
 #include "heddle/train/trainer.h"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
@@ -135,6 +139,33 @@ RunResult lead(const TrainConfig& config, const RunOptions& options) {
   }
 }
 
+// A file system of a network may say for so long that something is not there yet.
+constexpr std::chrono::seconds kUnseen(60);
+
+// Opening a folder makes such a file system ask its server again what is there.
+bool sees_run(const std::string& run) {
+  const std::string parent = (std::filesystem::absolute(run) / "").parent_path().parent_path();
+  for (const std::string& path : {parent, run, join_path(run, "state")}) {
+    if (is_directory(path)) static_cast<void>(list_directory(path));
+  }
+  return is_run(run);
+}
+
+// Returns when this rank sees the run that rank 0 has begun.
+void wait_for_run(dist::Group& group, const std::string& run) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point until = Clock::now() + kUnseen;
+  bool is_seen = false;
+  while (!(is_seen = sees_run(run)) && Clock::now() < until) {
+    group.check_alive();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  check(is_seen, ErrorKind::usage,
+        "{}: rank {} does not see the run that rank 0 has begun there; ranks need a folder that "
+        "all of them see",
+        run, group.rank());
+}
+
 // Other ranks: what rank 0 has made is there when they begin.
 RunResult follow(const TrainConfig& config, const RunOptions& options) {
   const std::string source = "what rank 0 began";
@@ -147,10 +178,7 @@ RunResult follow(const TrainConfig& config, const RunOptions& options) {
     result.was_finished = true;
     return result;
   }
-  check(is_run(options.out), ErrorKind::usage,
-        "{}: rank {} does not see the run that rank 0 has begun there; ranks need a folder that "
-        "all of them see",
-        options.out, options.group->rank());
+  wait_for_run(*options.group, options.out);
   RunOptions own = options;
   own.paths = beginning.paths;
   TrainingLoop loop(config, own, nullptr);
@@ -168,6 +196,28 @@ void check_can_share(const dist::Group& group, const TrainConfig& config) {
         "train: `optimizer` muon makes its steps of whole matrices, which {} ranks do not share; "
         "take adamw",
         ranks);
+}
+
+// What each rank finds by itself. One that has found something ends by that, and not by what the
+// others have found, for which it waits: the same error everywhere is the same exit code.
+void check_alone(dist::Group& group, const TrainConfig& config) {
+  std::string found;
+  try {
+    config.check("train");
+    check_can_share(group, config);
+  } catch (const Error& e) {
+    found = e.what();
+  }
+  std::vector<std::string> all;
+  try {
+    all = group.gather(found);
+  } catch (const Error&) {
+    if (found.empty()) throw;
+  }
+  check(found.empty(), ErrorKind::usage, "{}", found);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    check(all[rank].empty(), ErrorKind::ranks, "rank {}: {}", rank, all[rank]);
+  }
 }
 
 // What would give other bits, or another run, on one of the ranks.
@@ -189,8 +239,7 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   if (own.group == nullptr) own.group = &alone;
   dist::Group& group = *own.group;
   try {
-    config.check("train");
-    check_can_share(group, config);
+    check_alone(group, config);
     check_same_ranks(group, config, own.any_cpu);
     return group.rank() == 0 ? lead(config, own) : follow(config, own);
   } catch (const std::exception& e) {

@@ -76,7 +76,9 @@ void TrainingLoop::begin() {
   dist::check_equal(group_, {{"the training data", task_->training_key()},
                              {"the validation data", task_->validation_key()}});
   NamedTensors carried;
-  if (auto saved = load(carried)) {
+  const std::optional<Progression> saved = load(carried);
+  check_same_state(group_, state_path(), saved, parameters_);
+  if (saved) {
     p_ = *saved;
     if (leads()) warn_of_differences();
     task_->parameters_changed();
@@ -217,7 +219,7 @@ void TrainingLoop::update() {
   const Parts parts = task_->parts(p_.epoch, p_.batch, gradient_.parts());
   cost_.begin();
   const LossSums own = gradient_.compute(p_.epoch, parts, run_);
-  cost_.end(parameters_, optimizer_, own.tokens, gradient_.bytes());
+  cost_.end(parameters_, optimizer_, own.tokens * group_.ranks(), gradient_.bytes());
   agreed_ = gradient_.agree({own, pending_signal(), seconds()});
   const LossSums& sums = agreed_.sums;
   // A batch may have no token to predict: all of its tokens are special.
@@ -302,6 +304,7 @@ void TrainingLoop::log_window() {
 
 // Rank 0 does it, the others wait for what it finds.
 void TrainingLoop::validate() {
+  check_same_weights(group_, parameters_, p_.update);  // before models are written of them
   std::vector<Tensor> ema = gradient_.whole_averages(optimizer_);
   if (leads()) {
     const LongWork others_wait(group_, p_.update);

@@ -34,16 +34,17 @@ class UpdateCost {
   /// From here on operations (unless a profile is under way already) and memory are counted.
   void begin();
   /// To be called when the gradients are there; says what memory goes to. `samples`: tokens or
-  /// images that they come from. summed: bytes of gradients outside of the parameters
+  /// images that all ranks together do meanwhile. summed: bytes of gradients outside of the
+  /// parameters
   void end(nn::Parameters& parameters, const Optimizer& optimizer, int64_t samples,
            int64_t summed = 0);
 
   /// Known behind end().
   const UpdateMemory& memory() const { return memory_; }
   /// Share of what all threads do at most with factors of this dtype, registers times registers,
-  /// that so many samples a second take, rounded to 1e-4: operations of products and attention,
-  /// those that are computed again (--recompute) counted again. Measures that peak at the first
-  /// call (0.05 s). Nothing where operations or the peak are not known.
+  /// that this rank's part of so many samples a second takes, rounded to 1e-4: operations of
+  /// products and attention, those that are computed again (--recompute) counted again. Measures
+  /// that peak at the first call (0.05 s). Nothing where operations or the peak are not known.
   std::optional<double> share_of_peak(double samples_per_second, DType factors);
   /// "12,345 tok/s (41 % of peak)"; on a terminal of less than 100 columns, which has no room for a
   /// bar beside it, "12,345 tok/s". counted: "tokens" or "images"

@@ -13,15 +13,17 @@
 
 namespace heddle::testing {
 
-/// What each rank ended with, in order. They meet at a file in `folder`.
-inline std::vector<CliResult> run_ranks(int ranks, const TempDir& folder,
-                                        std::vector<std::string> words,
-                                        const CliOptions& options = {}) {
+/// What each rank ended with, in order, where each has words of its own. They meet at a file in
+/// `folder`.
+inline std::vector<CliResult> run_each(std::vector<std::vector<std::string>> all,
+                                       const TempDir& folder, const CliOptions& options = {}) {
   static int meetings = 0;
   const std::string place = (folder / fmt::format("meeting-{}", ++meetings)).string();
-  words.insert(words.end(), {"--threads", "1"});
+  const size_t ranks = all.size();
   std::vector<std::future<CliResult>> running;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<std::string>& words = all[rank];
+    words.insert(words.end(), {"--threads", "1"});
     CliOptions own = options;
     if (ranks > 1) {
       own.environment["HEDDLE_RENDEZVOUS"] = "file://" + place;
@@ -34,6 +36,13 @@ inline std::vector<CliResult> run_ranks(int ranks, const TempDir& folder,
   std::vector<CliResult> results;
   for (auto& one : running) results.push_back(one.get());
   return results;
+}
+
+/// The same with the same words.
+inline std::vector<CliResult> run_ranks(int ranks, const TempDir& folder,
+                                        const std::vector<std::string>& words,
+                                        const CliOptions& options = {}) {
+  return run_each(std::vector(static_cast<size_t>(ranks), words), folder, options);
 }
 
 /// Trains by so many ranks with a config of any task, and expects that all end well.

@@ -1,14 +1,13 @@
 // Tensors as bytes and back; times as lines.
 #include "heddle/train/ranks/rank_messages.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
+#include "heddle/dist/socket.h"
 
 namespace heddle::train {
 namespace {
@@ -70,9 +69,14 @@ void take_tensors(std::string_view told, NamedTensors& all) {
   }
 }
 
-std::string host_name() {
-  std::array<char, 256> name = {};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+// Of all weights.
+std::string checksum_of(const nn::Parameters& parameters) {
+  std::string sums;
+  for (const auto& p : parameters.all()) {
+    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
+    sums += checksum(std::as_bytes(values));
+  }
+  return checksum(std::as_bytes(std::span(sums)));
 }
 
 }  // namespace
@@ -86,22 +90,26 @@ NamedTensors gathered(dist::Group& group, const NamedTensors& mine) {
 
 void check_same_weights(dist::Group& group, const nn::Parameters& parameters, int64_t update) {
   if (group.is_alone()) return;
-  std::string sums;
-  for (const auto& p : parameters.all()) {
-    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
-    sums += checksum(std::as_bytes(values));
-  }
-  const std::vector<std::string> all = group.gather(checksum(std::as_bytes(std::span(sums))));
+  const std::vector<std::string> all = group.gather(checksum_of(parameters));
   for (size_t rank = 0; rank < all.size(); ++rank) {
     check(all[rank] == all[0], ErrorKind::internal,
           "update {}: the weights of rank {} are not those of rank 0", update, rank);
   }
 }
 
+void check_same_state(dist::Group& group, const std::string& path,
+                      const std::optional<Progression>& loaded, const nn::Parameters& parameters) {
+  if (group.is_alone()) return;
+  const std::string state =
+      loaded ? fmt::format("of update {} (weights {})", loaded->update, checksum_of(parameters))
+             : "absent";
+  dist::check_equal(group, {{"the state in " + path, state}});
+}
+
 std::vector<std::string> lines_of_ranks(dist::Group& group, const RankTimes& mine) {
   return group.gather(
       fmt::format("rank {} ({}): {} computing, {} waiting for others, {} on the wire", group.rank(),
-                  host_name(), format_duration(mine.compute), format_duration(mine.waiting),
+                  dist::host_name(), format_duration(mine.compute), format_duration(mine.waiting),
                   format_duration(mine.wire)));
 }
 

@@ -2,6 +2,7 @@
 // time went to.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ NamedTensors gathered(dist::Group& group, const NamedTensors& mine);
 
 /// Errors: internal, naming a rank, on all of them, unless all have the same weights.
 void check_same_weights(dist::Group& group, const nn::Parameters& parameters, int64_t update);
+
+/// What each rank has loaded from `path`, weights included; all ranks call it. Errors: usage, on
+/// all of them, naming the updates, unless it is the same: each may see a folder of its own.
+void check_same_state(dist::Group& group, const std::string& path,
+                      const std::optional<Progression>& loaded, const nn::Parameters& parameters);
 
 /// A line for each rank, in order: "rank 1 (host b): 12.3 s computing, 0.4 s waiting, 1.2 s on the
 /// wire". All ranks call it.
