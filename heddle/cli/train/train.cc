@@ -196,6 +196,7 @@ constexpr const char* kMore = R"(
   heddle train --task TASK [--model-type TYPE] --help   all settings of a task and a model
   heddle train --recipe NAME --help                     those of a recipe; --preset, --from too
   heddle train --help-all                               all there are
+  heddle launch -n N train --shards N ..                by N processes, see docs/scaling.md
 )";
 
 class TrainHelp : public CLI::Formatter {
