@@ -75,11 +75,13 @@ def fits(kind, value, where):
 
 
 def check_time_to_save(arguments, pods, where):
-    """mpirun waits for its ranks once they are told to end, and the pods for mpirun."""
+    """Ranks are told before sshd ends, mpirun waits for them once it is told to end, and the pods for mpirun."""
     at = arguments.index("odls_base_sigkill_timeout")
     check(arguments[at - 1] == "--mca", f"{where}: no --mca before odls_base_sigkill_timeout")
     for pod in pods:
         check(pod.get("terminationGracePeriodSeconds", 30) > int(arguments[at + 1]), f"{where}: no time to save")
+    worker = pods[-1]["containers"][0]
+    check("pidof heddle" in worker["lifecycle"]["preStop"]["exec"]["command"][2], f"{where}: ranks are not told")
 
 
 def main():
