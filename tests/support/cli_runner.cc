@@ -126,6 +126,7 @@ int attend(pid_t child, const CliOptions& options, Pipes& pipes, CliResult& resu
   bool ended = false;
   while (!ended || pipes.out.read_end >= 0 || pipes.err.read_end >= 0) {
     if (!ended) watch.look();
+    const bool had_ended = ended;  // all that it wrote is in the pipes
     pollfd ends[3] = {{pipes.in.write_end, POLLOUT, 0},
                       {pipes.out.read_end, POLLIN, 0},
                       {pipes.err.read_end, POLLIN, 0}};
@@ -138,7 +139,7 @@ int attend(pid_t child, const CliOptions& options, Pipes& pipes, CliResult& resu
       result.seconds = watch.seconds();
     }
     const bool quiet = !ends[1].revents && !ends[2].revents;
-    if (ended && quiet) break;  // a grandchild may still hold the pipes
+    if (had_ended && quiet) break;  // a grandchild may still hold the pipes
   }
   return status;
 }
