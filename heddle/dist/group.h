@@ -1,6 +1,7 @@
 // The processes that train one model together: who they are, and what they sum and tell each other.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -9,6 +10,12 @@
 #include <vector>
 
 namespace heddle::dist {
+
+/// Whether a group may have so many ranks, or a batch so many shards: 1, 2, 4, .. 64, so that sums
+/// have the same bits for each.
+constexpr bool is_rank_count(int64_t n) {
+  return n >= 1 && n <= 64 && std::has_single_bit(static_cast<uint64_t>(n));
+}
 
 /// A part of n values that lie in a row: [begin, end).
 struct Slice {

@@ -1,7 +1,6 @@
 // Flags and environment, read into a rank's place.
 #include "heddle/dist/start.h"
 
-#include <bit>
 #include <charconv>
 #include <cstdlib>
 
@@ -32,13 +31,12 @@ int64_t environment_number(const std::string& name, int64_t otherwise) {
 
 // Who started the processes, and how it calls rank and count.
 struct Launcher {
-  const char* name;
   const char* rank;
   const char* ranks;
 };
 constexpr Launcher kLaunchers[] = {
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},  // first: a job of Slurm may run it
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},  // first: a job of Slurm may run it
+    {"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
 void read_environment(GroupOptions& o) {
@@ -66,7 +64,7 @@ void check_deadlines(const GroupOptions& o) {
 }
 
 void check_count(int64_t ranks) {
-  check(std::has_single_bit(static_cast<uint64_t>(ranks)) && ranks <= 64, ErrorKind::usage,
+  check(is_rank_count(ranks), ErrorKind::usage,
         "there are {} ranks; 1, 2, 4, 8, 16, 32 or 64 are needed, so that sums have the same bits "
         "for each",
         ranks);

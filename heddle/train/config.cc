@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <span>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/names.h"
+#include "heddle/dist/group.h"
 #include "heddle/models/registry.h"
 #include "heddle/text/strings/strings.h"
 
@@ -162,8 +162,8 @@ void TrainConfig::check(const std::string& source) const {
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
-  heddle::check(std::has_single_bit(static_cast<uint64_t>(shards)), ErrorKind::usage,
-                "{}: `shards` {} is no power of two", source, shards);
+  heddle::check(dist::is_rank_count(shards), ErrorKind::usage, "{}: `shards` {} is no power of two",
+                source, shards);
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
                 "{}: the run has no end; give `max_updates` or `max_minutes`", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,

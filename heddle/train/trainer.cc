@@ -222,6 +222,7 @@ void check_alone(dist::Group& group, const TrainConfig& config) {
 
 // What would give other bits, or another run, on one of the ranks.
 void check_same_ranks(dist::Group& group, const TrainConfig& config, bool any_cpu) {
+  if (group.is_alone()) return;
   dist::Facts facts = {{"heddle", version()}};
   if (!any_cpu) {
     facts["the machine"] = machine_signature(resolve_precision(config.precision).compute);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/cli/commands.h"
+#include "heddle/dist/group.h"
 #include "heddle/dist/secret.h"
 #include "heddle/dist/socket.h"
 
@@ -299,8 +299,7 @@ void launch(Flags& flags) {
   check(command[0][0] != '-', ErrorKind::usage,
         "launch: unknown flag '{}'. See heddle launch --help", command[0]);
   check(command[0] != "launch", ErrorKind::usage, "launch: launch cannot start itself");
-  check(std::has_single_bit(static_cast<uint64_t>(flags.ranks)) && flags.ranks <= 64,
-        ErrorKind::usage,
+  check(dist::is_rank_count(flags.ranks), ErrorKind::usage,
         "launch: --ranks is {}; 1, 2, 4, 8, 16, 32 or 64 is needed, as in heddle launch -n 2 train",
         flags.ranks);
   const bool begins_anew = std::ranges::any_of(

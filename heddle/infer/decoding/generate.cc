@@ -6,6 +6,7 @@
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/utf8.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -176,11 +177,7 @@ size_t TextStream::certain() const {
   std::string_view text = text_;
   while (text.ends_with(kUnknownCharacter)) text.remove_suffix(kUnknownCharacter.size());
   size_t held = 0;  // of the end of the text, which may begin a stop string
-  for (const std::string& stop : stops_) {
-    for (size_t n = std::min(stop.size() - 1, text.size()); n > held; --n) {
-      if (text.ends_with(std::string_view(stop).substr(0, n))) held = n;
-    }
-  }
+  for (const std::string& stop : stops_) held = std::max(held, begun_at_end(text, stop));
   return text.size() - held;
 }
 

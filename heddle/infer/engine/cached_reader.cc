@@ -50,6 +50,7 @@ class CachedReader final : public SequenceReader {
   void limit_rows(int64_t rows) override { cache_.limit(rows); }
   int64_t rows() const override { return cache_.rows(); }
   bool checks_drafts() const override { return model_.reads_ahead(); }
+  bool can_keep() const override { return checks_drafts(); }
   void drop_last(std::span<const int64_t> counts) override {
     cache_.drop_last(behind_kept(counts));
   }
@@ -126,9 +127,6 @@ class TranslationReader final : public SequenceReader {
 
   bool checks_drafts() const override { return true; }
   void drop_last(std::span<const int64_t> counts) override { tokens_.drop_last(counts); }
-  void keep(int64_t, int64_t) override {}  // nothing is: the engine does not ask
-  void forget_kept(int64_t) override {}
-  void add_from_kept(int64_t, int64_t) override {}
 
   Tensor read(std::span<const int32_t> ids, const Segments& tokens,
               std::span<const int64_t> answers, const nn::Run& run) override {

@@ -172,7 +172,7 @@ void Engine::limit_rows(int64_t rows) {
 }
 
 void Engine::keep_beginnings(int64_t rows) {
-  if (rows <= 0 || facts_ != nullptr || !reader_->checks_drafts()) return;
+  if (rows <= 0 || !reader_->can_keep()) return;
   most_kept_ = rows;
   kept_ = std::make_unique<KeptBeginnings>(*reader_, rows);
 }

@@ -39,18 +39,18 @@ void KeptBeginnings::keep(int64_t sequence, std::vector<int32_t> tokens) {
     if (same == std::ssize(kept_[i].tokens)) forget(i);
   }
   shrink_to(most_ - size);
-  while (kept_.size() >= kMostKept) {
-    forget(static_cast<size_t>(std::ranges::min_element(kept_, {}, &Kept::used) - kept_.begin()));
-  }
+  while (kept_.size() >= kMostKept) forget_oldest();
   reader_.keep(sequence, size);
   rows_ += size;
   kept_.push_back({std::move(tokens), ++time_});
 }
 
 void KeptBeginnings::shrink_to(int64_t rows) {
-  while (rows_ > rows && !kept_.empty()) {
-    forget(static_cast<size_t>(std::ranges::min_element(kept_, {}, &Kept::used) - kept_.begin()));
-  }
+  while (rows_ > rows && !kept_.empty()) forget_oldest();
+}
+
+void KeptBeginnings::forget_oldest() {
+  forget(static_cast<size_t>(std::ranges::min_element(kept_, {}, &Kept::used) - kept_.begin()));
 }
 
 void KeptBeginnings::forget(size_t i) {

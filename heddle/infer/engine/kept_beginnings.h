@@ -38,6 +38,7 @@ class KeptBeginnings {
     int64_t used;
   };
   void forget(size_t i);
+  void forget_oldest();
 
   SequenceReader& reader_;
   const int64_t most_;

@@ -68,9 +68,6 @@ class OrderedReader final : public SequenceReader {
   // Tokens see those behind them.
   bool checks_drafts() const override { return false; }
   void drop_last(std::span<const int64_t>) override {}
-  void keep(int64_t, int64_t) override {}  // nothing is: the engine does not ask
-  void forget_kept(int64_t) override {}
-  void add_from_kept(int64_t, int64_t) override {}
 
   void limit_rows(int64_t) override {}  // nothing is kept ahead
   int64_t rows() const override {

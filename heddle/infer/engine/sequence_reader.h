@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "heddle/base/error.h"
 #include "heddle/models/token_model.h"
 
 namespace heddle {
@@ -34,12 +35,13 @@ class SequenceReader {
   /// Sequence i becomes what sequence sequences[i] was. What no sequence has any more is forgotten.
   virtual void select(std::span<const int64_t> sequences) = 0;
   /// Keeps what sequence i has read, so many tokens, as the last of those kept, whatever becomes of
-  /// the sequence. With checks_drafts() only.
-  virtual void keep(int64_t i, int64_t tokens) = 0;
+  /// the sequence. Of readers that say can_keep() only, as the two below.
+  virtual void keep(int64_t, int64_t) { fail_to_keep(); }
   /// Forgets the i-th of those kept; those behind it move up.
-  virtual void forget_kept(int64_t i) = 0;
+  virtual void forget_kept(int64_t) { fail_to_keep(); }
   /// Adds a sequence, behind the others, with the first tokens of the i-th of those kept.
-  virtual void add_from_kept(int64_t i, int64_t tokens) = 0;
+  virtual void add_from_kept(int64_t, int64_t) { fail_to_keep(); }
+  virtual bool can_keep() const { return false; }
   /// So many rows are the most that will be kept.
   virtual void limit_rows(int64_t rows) = 0;
   /// Rows that are kept of all sequences: keys and values of tokens and sources, or what the family
@@ -47,6 +49,11 @@ class SequenceReader {
   virtual int64_t rows() const = 0;
   /// The greatest rows() of n sequences that fork behind `shared` tokens, then read `own` each.
   virtual int64_t rows_of(int64_t shared, int64_t own, int64_t n) const { return shared + own * n; }
+
+ private:
+  [[noreturn]] static void fail_to_keep() {
+    fail(ErrorKind::internal, "this reader keeps no beginnings");
+  }
 };
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "heddle/data/parallel_text.h"
 #include "heddle/infer/answers.h"
 #include "heddle/serve/api/forms.h"
 #include "heddle/serve/api/reading.h"
@@ -17,10 +18,6 @@ constexpr size_t kMostBytes = 1024;  // of a text that are looked at
 std::string beginning_of(const std::string& text) {
   if (text.size() <= kMostBytes) return text;
   return text.substr(0, last_character(std::string_view(text).substr(0, kMostBytes + 1)));
-}
-
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
 // One pass.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "heddle/base/rng.h"
 #include "heddle/base/utf8.h"
 #include "heddle/infer/search/json_constraint.h"
 #include "heddle/infer/words.h"
@@ -262,10 +263,7 @@ class Choices {
   }
   // Nine letters and digits, as Mistral's templates want them, of the request and the place.
   std::string call_id(size_t choice, size_t call) const {
-    uint64_t hash = 14695981039346656037u;  // FNV-1a
-    for (const char c : fmt::format("{}/{}/{}", exchange_->id, choice, call)) {
-      hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
-    }
+    uint64_t hash = hash_name(fmt::format("{}/{}/{}", exchange_->id, choice, call));
     static constexpr std::string_view kSigns = "0123456789abcdefghijklmnopqrstuvwxyz";
     std::string id;
     for (int n = 0; n < 9; ++n, hash /= kSigns.size()) id += kSigns[hash % kSigns.size()];

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "heddle/base/error.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -207,11 +208,7 @@ bool ToolCallReader::step() {
     waiting_.erase(0, opened);
     return is_within_ = true;
   }
-  size_t held = 0;  // of the end, which may begin a mark
-  for (size_t n = std::min(mark.size() - 1, waiting_.size()); n > 0 && held == 0; --n) {
-    if (std::string_view(waiting_).ends_with(mark.substr(0, n))) held = n;
-  }
-  const size_t passed = waiting_.size() - held;
+  const size_t passed = waiting_.size() - begun_at_end(waiting_, mark);
   const size_t last = std::string_view(waiting_).substr(0, passed).find_last_not_of(kSpace);
   pass_text(last == waiting_.npos ? 0 : last + 1);
   return false;

@@ -98,12 +98,8 @@ namespace {
 
 // Whether one of the names may begin at the end of a text.
 bool may_begin(const std::vector<std::string>& names, std::string_view text) {
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    for (size_t n = std::min(name.size() - 1, text.size()); n > 0; --n) {
-      if (text.ends_with(std::string_view(name).substr(0, n))) return true;
-    }
-    return false;
-  });
+  return std::ranges::any_of(names,
+                             [&](const std::string& name) { return begun_at_end(text, name) > 0; });
 }
 
 }  // namespace

@@ -188,6 +188,12 @@ std::optional<char> byte_of_token(std::string_view token) {
   return static_cast<char>(value);
 }
 
+size_t begun_at_end(std::string_view text, std::string_view mark) {
+  size_t n = std::min(mark.empty() ? 0 : mark.size() - 1, text.size());
+  while (n > 0 && !text.ends_with(mark.substr(0, n))) --n;
+  return n;
+}
+
 size_t last_character(std::string_view text) {
   size_t at = text.size() - 1;
   while (at > 0 && is_continuation(text[at])) --at;

@@ -68,6 +68,9 @@ std::string replace_invalid_utf8(std::string_view bytes);
 /// The byte of a token like "<0x0A>".
 std::optional<char> byte_of_token(std::string_view token);
 
+/// Bytes at the end of a text that a mark begins with, the most there are; never the whole mark.
+size_t begun_at_end(std::string_view text, std::string_view mark);
+
 /// Where the last character of a text, which is not empty, begins.
 size_t last_character(std::string_view text);
 /// Bytes of white space (Unicode's) at the front of a text, which is UTF-8, and at its end.
