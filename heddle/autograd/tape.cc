@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "heddle/autograd/dry_run.h"
+#include "heddle/autograd/final_gradients.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -21,6 +22,8 @@ struct TapeStep {
   std::vector<Edge> inputs;
   int32_t outputs;
   BackwardMany backward;
+  std::vector<Leaf*> within = {};  // of recompute(): leaves that it uses, if somebody asks
+  bool is_recomputed = false;
 };
 
 struct Tape {
@@ -74,6 +77,7 @@ void add_to(Tensor& sum, const Tensor& grad) {
 }
 
 void add_to_leaf(Leaf& leaf, const Tensor& grad) {
+  if (const auto* asking = FinalGradients::current()) asking->check_open(leaf);
   if (leaf.grad.defined()) {
     kernels().add(leaf.grad.rows(), grad.rows(), leaf.grad.rows());
   } else if (grad.dtype() == DType::f32 && grad.contiguous() && grad.storage().use_count() <= 2) {
@@ -128,9 +132,28 @@ void pass_on(const TapeStep& step, Grads grads, int64_t first,
   }
 }
 
-// Walks steps backwards from outputs, whose gradients are dys (undefined: 0).
+template <class F>
+void for_each_leaf(const TapeStep& step, const F& f) {
+  for (const Edge& edge : step.inputs) {
+    if (edge.leaf != nullptr) f(*edge.leaf);
+  }
+  for (const Leaf* leaf : step.within) f(*leaf);
+}
+
+// Leaves that a recomputed step was not seen to use may still be reached by it.
+void expect_leaves(const std::vector<TapeStep>& steps, FinalGradients& asking) {
+  bool is_sure = true;
+  for (const TapeStep& step : steps) {
+    is_sure = is_sure && !step.is_recomputed;
+    for_each_leaf(step, [&](const Leaf& leaf) { asking.expect(leaf); });
+  }
+  asking.begin(is_sure);
+}
+
+// Walks steps backwards from outputs, whose gradients are dys (undefined: 0). asking: who is told
+// what each step leads to once it has been walked back, or null
 void walk_back(std::vector<TapeStep> steps, int64_t first, std::span<const Tensor> outputs,
-               std::span<const Tensor> dys) {
+               std::span<const Tensor> dys, FinalGradients* asking = nullptr) {
   const NoGrad off;
   std::vector<std::vector<Tensor>> grads(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) grads[i].resize(steps[i].outputs);
@@ -148,6 +171,8 @@ void walk_back(std::vector<TapeStep> steps, int64_t first, std::span<const Tenso
     }
     step.backward = nullptr;  // frees what it saved
     grads[i].clear();
+    if (asking == nullptr) continue;
+    for_each_leaf(step, [&](const Leaf& leaf) { asking->pass(leaf); });
   }
 }
 
@@ -205,16 +230,23 @@ void backward(const Tensor& loss, float seed) {
         "backward from a tensor that is not on the tape; does the loss depend on a parameter?");
   const int64_t first = the_tape.first;
   const Tensor dy = Tensor::full(loss.shape(), seed, loss.dtype());
-  walk_back(take_steps(), first, std::span(&loss, 1), std::span(&dy, 1));
+  std::vector<TapeStep> steps = take_steps();
+  FinalGradients* const asking = FinalGradients::current();
+  if (asking != nullptr) expect_leaves(steps, *asking);
+  walk_back(std::move(steps), first, std::span(&loss, 1), std::span(&dy, 1), asking);
+  if (asking != nullptr) asking->end();
 }
 
 std::vector<Tensor> recompute(std::span<const Tensor> inputs, const Recomputed& f) {
   if (!the_tape.recording) return f(inputs);
   const std::vector<Tensor> kept(inputs.begin(), inputs.end());
   std::vector<Tensor> outputs;
+  std::vector<Leaf*> used;
   {
     const NoGrad off;
+    UsedLeaves collecting;
     outputs = f(kept);
+    used = collecting.take();
   }
   check(any_leads_to_leaf(inputs), ErrorKind::internal, "recompute: no input leads to a leaf");
   std::vector<Tensor*> places;
@@ -239,6 +271,8 @@ std::vector<Tensor> recompute(std::span<const Tensor> inputs, const Recomputed& 
     walk_back(take_steps(), first, again, dys);
     return found;
   });
+  the_tape.steps.back().within = std::move(used);
+  the_tape.steps.back().is_recomputed = true;
   return outputs;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "heddle/autograd/final_gradients.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/rng.h"
 #include "heddle/kernels/kernels.h"
@@ -58,6 +59,7 @@ const Tensor& Parameter::master() const {
 }
 
 Tensor Parameter::in(DType compute) {
+  UsedLeaves::note(leaf_);
   const std::lock_guard lock(mutex_);
   if (compute == DType::f32 || shape_.rank() < 2) return master().with_leaf(&leaf_);
   if (!shadow_.defined()) {
@@ -69,6 +71,7 @@ Tensor Parameter::in(DType compute) {
 }
 
 Tensor Parameter::in_or_master(DType compute) {
+  UsedLeaves::note(leaf_);
   {
     const std::lock_guard lock(mutex_);
     if (compute != DType::f32 && !shadow_.defined()) return master();
