@@ -4,10 +4,13 @@
 #include <bit>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "heddle/tensor/dtype.h"
 
 namespace heddle::dist {
 
@@ -29,9 +32,17 @@ struct Slice {
 /// multiple of 16 values. A part may be empty; together they are all values.
 Slice slice_of(int64_t n, int64_t rank, int64_t ranks);
 
+/// Values of a call that goes on while its caller does something else.
+struct StartedValues {
+  std::span<float> values;
+  std::shared_ptr<void> owner;  ///< of their memory: it stays until the call has ended
+};
+
 /// Processes, called ranks, 0 .. ranks() - 1, each with a group of its own. Calls that all ranks
 /// make (sums, gather, broadcast, barrier) come from one thread of each rank, in the same order on
-/// all ranks; they return when this rank's part is done.
+/// all ranks; they return when this rank's part is done. Those that are started return at once, and
+/// have their place in this order; what they lead to is known, and their values may be touched,
+/// when finish() has returned.
 /// Errors of all calls: ranks where another rank was lost, has ended or has failed (named by its
 /// number and host); internal where the ranks call different things.
 class Group {
@@ -53,15 +64,27 @@ class Group {
   /// Sums values, equally many on all ranks, element by element along the fixed tree over ranks,
   /// ((v0 + v1) + (v2 + v3)) + ..: the same bits as such a sum in one process. Afterwards the slice
   /// of this rank holds the sums, the rest is scratch.
+  /// With wire() bf16 what a rank sends is rounded: these are no longer those bits.
   virtual void reduce_scatter(std::span<float> values) = 0;
   /// Every rank's slice of the values becomes known to all.
   virtual void all_gather(std::span<float> values) = 0;
+  /// The same, started. returns: the number of the call
+  virtual int64_t start_reduce_scatter(StartedValues of);
+  virtual int64_t start_all_gather(StartedValues of);
+  /// Returns when the started call of that number, and those before it, have ended.
+  virtual void finish(int64_t call);
   /// The bytes of every rank, in the order of ranks, to all.
   virtual std::vector<std::string> gather(std::string_view mine) = 0;
   /// The bytes that rank 0 gives, to all; what others give is not read.
   virtual std::string broadcast(std::string_view of_rank_0) = 0;
   /// Returns when all ranks have come here.
   void barrier();
+
+  /// What reduce_scatter() sends: f32, or bf16.
+  virtual DType wire() const { return DType::f32; }
+  /// Seconds that calls have waited for another rank that had not come to the same call, so far;
+  /// any thread.
+  virtual double seconds_waited() const { return 0; }
 
   /// Says to the others that this rank gets on and is in this update, so that they can name where
   /// it was last heard of. To be called in every update and, with the same number, from time to

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <exception>
+#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
@@ -25,11 +25,13 @@ std::vector<std::string> hosts_of(const Meeting& meeting) {
 
 // Both stand there for the loop that compilers turn into vectors: sums of the lower rank's value
 // and the higher rank's, in this order.
-void add_upper(float* mine, const float* theirs, size_t count) {
-  for (size_t i = 0; i < count; ++i) mine[i] = mine[i] + theirs[i];
+template <class Sent>
+void add_upper(float* mine, const Sent* theirs, size_t count) {
+  for (size_t i = 0; i < count; ++i) mine[i] = mine[i] + static_cast<float>(theirs[i]);
 }
-void add_lower(float* mine, const float* theirs, size_t count) {
-  for (size_t i = 0; i < count; ++i) mine[i] = theirs[i] + mine[i];
+template <class Sent>
+void add_lower(float* mine, const Sent* theirs, size_t count) {
+  for (size_t i = 0; i < count; ++i) mine[i] = static_cast<float>(theirs[i]) + mine[i];
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ RankGroup::RankGroup(Meeting meeting, std::unique_ptr<Wire> wire, const GroupOpt
                                                   .step_seconds = options.step_seconds})),
       wire_(std::move(wire)),
       staging_(Wire::kPart),
-      exceptions_(std::uncaught_exceptions()) {
+      sent_as_(options.wire == "bf16" ? DType::bf16 : DType::f32) {
   try {
     if (wire_ == nullptr) {
       wire_ = std::make_unique<TcpWire>(meeting, *watch_, options.lost_seconds);
@@ -55,10 +57,6 @@ RankGroup::RankGroup(Meeting meeting, std::unique_ptr<Wire> wire, const GroupOpt
     watch_->leave_with(error.what());
     throw;
   }
-}
-
-RankGroup::~RankGroup() {
-  if (std::uncaught_exceptions() > exceptions_) watch_->leave_with("it has ended by an error");
 }
 
 // --- one exchange --------------------------------------------------------------------------------
@@ -94,6 +92,23 @@ void RankGroup::fail_partner(int64_t partner) {
   watch_->fail_connection(partner, errno == 0 ? "it was closed" : std::strerror(errno));
 }
 
+// A rank waits for its partner until the head of the exchange comes: what follows it is on the
+// wire.
+void RankGroup::begin_wait() {
+  const std::lock_guard lock(waited_mutex_);
+  waits_since_ = now_seconds();
+}
+
+void RankGroup::end_wait() {
+  const std::lock_guard lock(waited_mutex_);
+  waited_ += now_seconds() - std::exchange(waits_since_, 0);
+}
+
+double RankGroup::seconds_waited() const {
+  const std::lock_guard lock(waited_mutex_);
+  return waited_ + (waits_since_ > 0 ? now_seconds() - waits_since_ : 0);
+}
+
 // Sends and receives at once with the partner of a step, whatever the sizes. A receiver has
 // begin(bytes), room() for the next bytes and filled(count); null: nothing comes.
 template <class Receiver>
@@ -127,6 +142,7 @@ void RankGroup::exchange(int64_t step, uint64_t values, std::span<const std::byt
       in_head = in_head.subspan(got);
       if (!in_head.empty()) return count > 0;
       check_head(theirs, mine, partner);
+      end_wait();
       receiver->begin(expected = theirs.bytes);
     } else {
       receiver->filled(got);
@@ -135,6 +151,7 @@ void RankGroup::exchange(int64_t step, uint64_t values, std::span<const std::byt
     is_receiving = expected > 0;
     return count > 0;
   };
+  if (is_receiving) begin_wait();
   watch_->note_wait(partner);
   while (is_receiving || !out_head.empty() || !bytes.empty()) {
     bool has_moved = false;
@@ -168,20 +185,21 @@ class Values {
 }  // namespace
 
 // Adds what comes, part by part, while the rest is on its way.
+template <class Sent>
 class RankGroup::Sums {
  public:
   Sums(std::span<float> values, bool is_lower, std::span<std::byte> staging)
       : values_(values), is_lower_(is_lower), staging_(staging) {}
   void begin(uint64_t bytes) const {
-    check(bytes == values_.size_bytes(), ErrorKind::internal, "{} bytes came for {}", bytes,
-          values_.size_bytes());
+    check(bytes == values_.size() * sizeof(Sent), ErrorKind::internal, "{} bytes came for {}",
+          bytes, values_.size() * sizeof(Sent));
   }
   std::span<std::byte> room() const { return staging_.subspan(held_); }
   void filled(size_t count) {
     held_ += count;
-    const size_t whole = held_ / sizeof(float), used = whole * sizeof(float);
-    const auto* theirs = reinterpret_cast<const float*>(staging_.data());
-    (is_lower_ ? add_upper : add_lower)(values_.data(), theirs, whole);
+    const size_t whole = held_ / sizeof(Sent), used = whole * sizeof(Sent);
+    const auto* theirs = reinterpret_cast<const Sent*>(staging_.data());
+    (is_lower_ ? add_upper<Sent> : add_lower<Sent>)(values_.data(), theirs, whole);
     values_ = values_.subspan(whole);
     std::memmove(staging_.data(), staging_.data() + used, held_ - used);
     held_ -= used;
@@ -194,8 +212,18 @@ class RankGroup::Sums {
   size_t held_ = 0;
 };
 
-void RankGroup::reduce_scatter(std::span<float> values) {
-  begin(Call::reduce_scatter);
+std::span<const std::byte> RankGroup::sent(std::span<const float> values, float) {
+  return std::as_bytes(values);
+}
+
+std::span<const std::byte> RankGroup::sent(std::span<const float> values, bf16) {
+  rounded_.resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) rounded_[i] = bf16(values[i]);
+  return std::as_bytes(std::span(rounded_));
+}
+
+template <class Sent>
+void RankGroup::add_up(std::span<float> values) {
   const int64_t n = std::ssize(values);
   for (int64_t step = 0; step < steps_; ++step) {
     const int64_t partner = rank_ ^ (int64_t{1} << step), among = int64_t{2} << step;
@@ -204,9 +232,15 @@ void RankGroup::reduce_scatter(std::span<float> values) {
     const auto part = [&](const Slice& s) {
       return values.subspan(static_cast<size_t>(s.begin), static_cast<size_t>(s.size()));
     };
-    Sums sums(part(mine), rank_ < partner, staging_);
-    exchange(step, values.size(), std::as_bytes(part(theirs)), true, &sums);
+    Sums<Sent> sums(part(mine), rank_ < partner, staging_);
+    exchange(step, values.size(), sent(part(theirs), Sent()), true, &sums);
   }
+}
+
+void RankGroup::reduce_scatter(std::span<float> values) {
+  begin(Call::reduce_scatter);
+  if (sent_as_ == DType::bf16) return add_up<bf16>(values);
+  add_up<float>(values);
 }
 
 void RankGroup::all_gather(std::span<float> values) {

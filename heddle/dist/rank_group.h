@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "heddle/dist/group.h"
 #include "heddle/dist/rendezvous.h"
@@ -12,13 +14,15 @@
 namespace heddle::dist {
 
 /// Recursive halving for sums and doubling for what all are to know: in step k a rank exchanges
-/// with the one whose number differs in bit k, sending and receiving at once.
+/// with the one whose number differs in bit k, sending and receiving at once. Nothing is started
+/// that goes on by itself: see ThreadedGroup.
 class RankGroup final : public Group {
  public:
   /// Of the ranks that have met. wire: null: connections of TCP
   /// Errors: ranks where one of them does not come.
   RankGroup(Meeting meeting, std::unique_ptr<Wire> wire, const GroupOptions& options);
-  ~RankGroup() override;
+  /// To be called before it is destroyed, unless an error is under way; all ranks call it.
+  void close() { wire_->close(); }
 
   int64_t rank() const override { return rank_; }
   int64_t ranks() const override { return ranks_; }
@@ -26,6 +30,8 @@ class RankGroup final : public Group {
   void all_gather(std::span<float> values) override;
   std::vector<std::string> gather(std::string_view mine) override;
   std::string broadcast(std::string_view of_rank_0) override;
+  DType wire() const override { return sent_as_; }
+  double seconds_waited() const override;
   void note_update(int64_t update) override;
   void leave_with(std::string_view message) noexcept override;
   void check_alive() override;
@@ -33,8 +39,15 @@ class RankGroup final : public Group {
  private:
   enum class Call : uint32_t { reduce_scatter, all_gather, gather, broadcast };
   struct Head;
+  template <class Sent>
   class Sums;
   class Texts;
+  template <class Sent>
+  void add_up(std::span<float> values);
+  std::span<const std::byte> sent(std::span<const float> values, float);
+  std::span<const std::byte> sent(std::span<const float> values, bf16);
+  void begin_wait();
+  void end_wait();
   template <class Receiver>
   void exchange(int64_t step, uint64_t values, std::span<const std::byte> bytes, bool sends,
                 Receiver* receiver);
@@ -48,7 +61,10 @@ class RankGroup final : public Group {
   Call call_ = Call::gather;  // the one under way
   uint64_t calls_ = 0;
   std::vector<std::byte> staging_;
-  int exceptions_;
+  DType sent_as_;
+  std::vector<bf16> rounded_;  // what is sent of a sum
+  mutable std::mutex waited_mutex_;
+  double waited_ = 0, waits_since_ = 0;  // seconds; 0: does not wait
 };
 
 }  // namespace heddle::dist

@@ -9,6 +9,7 @@
 #include "heddle/dist/mpi/mpi_wire.h"
 #include "heddle/dist/rank_group.h"
 #include "heddle/dist/rendezvous.h"
+#include "heddle/dist/threaded_group.h"
 
 namespace heddle::dist {
 
@@ -124,7 +125,7 @@ RankPlace place_of(const GroupOptions& o) {
 }
 
 // Its messages on who is alive go by TCP, as those of all groups.
-std::unique_ptr<Group> group_by_mpi(const GroupOptions& o, int64_t started) {
+std::unique_ptr<RankGroup> group_by_mpi(const GroupOptions& o, int64_t started) {
   auto wire = std::make_unique<MpiWire>();
   // Each would train alone, and all of them write to one RUN.
   check(wire->ranks() > 1, ErrorKind::usage,
@@ -148,10 +149,13 @@ std::unique_ptr<Group> make_group(const GroupOptions& options) {
   read_environment(o);
   const bool is_told_nothing = o.rendezvous.empty() && o.rank < 0 && o.ranks == 0;
   const int64_t started = is_told_nothing ? ranks_started_by_mpi() : 1;
-  if (started > 1) return group_by_mpi(o, started);
+  if (started > 1) {
+    return std::make_unique<ThreadedGroup>([&] { return group_by_mpi(o, started); });
+  }
   if (is_told_nothing || (o.ranks == 1 && o.rank <= 0)) return std::make_unique<LocalGroup>();
   check_place(o);
-  return std::make_unique<RankGroup>(meet(place_of(o)), nullptr, o);
+  return std::make_unique<ThreadedGroup>(
+      [&] { return std::make_unique<RankGroup>(meet(place_of(o)), nullptr, o); });
 }
 
 }  // namespace heddle::dist

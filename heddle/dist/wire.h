@@ -25,6 +25,8 @@ class Wire {
   /// Waits until bytes can be received (or sent), or `verdict` can be read, a second at most.
   /// returns: `verdict` can be read
   virtual bool wait(size_t step, bool receives, bool sends, int verdict) = 0;
+  /// The group ends, and no error is under way: the others come here too.
+  virtual void close() {}
 
   static constexpr size_t kPart = 1 << 18;  ///< bytes
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
@@ -131,19 +132,21 @@ void Optimizer::step(double learning_rate, double grad_scale) {
     const Tensor& grad = parameters_->all()[i]->grad();
     gradients.push_back(grad.defined() ? grad.data<float>() + ranges_[i].begin : nullptr);
   }
-  step(learning_rate, grad_scale, gradients);
+  std::vector<size_t> all(ranges_.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  begin_step();
+  step(learning_rate, grad_scale, gradients, all);
 }
 
-void Optimizer::step(double learning_rate, double grad_scale, std::span<float* const> gradients) {
+void Optimizer::step(double learning_rate, double grad_scale, std::span<float* const> gradients,
+                     std::span<const size_t> some) {
   const ProfilePhase phase("optimizer");
-  ++updates_;
   const auto t = static_cast<double>(updates_);
   // Early updates would be averaged with the random start: the window grows with t.
   const double ema_decay = std::min(options_.ema_decay, (1 + t) / (10 + t));
   std::vector<MuonArgs> by_muon;
-  auto& all = parameters_->all();
-  for (size_t i = 0; i < all.size(); ++i) {
-    nn::Parameter& p = *all[i];
+  for (const size_t i : some) {
+    nn::Parameter& p = *parameters_->all()[i];
     Moments& m = moments_[i];
     if (ranges_[i].size == 0) continue;
     if (gradients[i] == nullptr) {  // the average goes on over what has not changed

@@ -50,9 +50,12 @@ class Optimizer {
   std::string first_bad_gradient() const;
   /// One update with gradients multiplied by `grad_scale`; clears the gradients.
   void step(double learning_rate, double grad_scale);
-  /// The same with gradients from elsewhere: where those of each parameter's range begin, null
-  /// where none came.
-  void step(double learning_rate, double grad_scale, std::span<float* const> gradients);
+  /// The same by and by, with gradients from elsewhere: an update begins,
+  void begin_step() { ++updates_; }
+  /// then come all parameters, some at a time (their numbers). gradients: where those of each
+  /// parameter's range begin, null where none came; of all parameters
+  void step(double learning_rate, double grad_scale, std::span<float* const> gradients,
+            std::span<const size_t> some);
 
   /// What step() multiplies the learning rate by for the parameter of that number; 1 at first.
   void set_rate_factor(size_t parameter, double factor) { rate_factors_[parameter] = factor; }

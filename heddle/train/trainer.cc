@@ -223,7 +223,7 @@ void check_alone(dist::Group& group, const TrainConfig& config) {
 // What would give other bits, or another run, on one of the ranks.
 void check_same_ranks(dist::Group& group, const TrainConfig& config, bool any_cpu) {
   if (group.is_alone()) return;
-  dist::Facts facts = {{"heddle", version()}};
+  dist::Facts facts = {{"heddle", version()}, {"--wire", dtype_name(group.wire())}};
   if (!any_cpu) {
     facts["the machine"] = machine_signature(resolve_precision(config.precision).compute);
   }
@@ -242,6 +242,11 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   try {
     check_alone(group, config);
     check_same_ranks(group, config, own.any_cpu);
+    if (group.wire() != DType::f32 && group.rank() == 0) {
+      log_warning(
+          "gradients go between the {} ranks as {}: another number of them gives other bits",
+          group.ranks(), dtype_name(group.wire()));
+    }
     return group.rank() == 0 ? lead(config, own) : follow(config, own);
   } catch (const std::exception& e) {
     group.leave_with(e.what());

@@ -282,8 +282,12 @@ void TrainingLoop::name_what_is_bad(const Parts& parts) {
 std::string TrainingLoop::status() {
   const LogWindow& w = p_.window;
   const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
-  return fmt::format("epoch {}  loss {:.3f}  {}", p_.epoch + 1, w.loss / tokens,
-                     cost_.speed(per_second(w), counted_by(config_), run_.compute));
+  std::string text = fmt::format("epoch {}  loss {:.3f}  {}", p_.epoch + 1, w.loss / tokens,
+                                 cost_.speed(per_second(w), counted_by(config_), run_.compute));
+  if (const auto slow = gradient_.slowest()) {
+    text += fmt::format("  slowest: rank {}, +{:.0f} %", slow->rank, 100 * slow->over_mean);
+  }
+  return text;
 }
 
 void TrainingLoop::log_window() {

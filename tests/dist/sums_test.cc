@@ -1,9 +1,11 @@
 // Sums and texts between ranks that are processes: the bits of a sum in one process.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "heddle/base/error.h"
@@ -71,6 +73,73 @@ TEST_P(Sums, have_the_bits_of_a_tree_in_one_process) {
   for (const RankOutcome& outcome : processes.wait()) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
     EXPECT_EQ(outcome.text, expected);
+  }
+}
+
+// Started one behind the other, they go on while the caller waits for none of them; their memory is
+// the group's meanwhile.
+TEST_P(Sums, that_were_started_have_the_same_bits) {
+  const std::vector<int64_t> sizes = {1000003, 0, 17, 50000};
+  RankProcesses processes(GetParam(), [&](const GroupOptions& options) {
+    const auto group = dist::make_group(options);
+    std::vector<std::shared_ptr<std::vector<float>>> all;
+    int64_t last = 0;
+    for (const int64_t n : sizes) {
+      const auto values = std::make_shared<std::vector<float>>(values_of(group->rank(), n));
+      all.push_back(values);
+      last = group->start_reduce_scatter({*values, values});
+      last = group->start_all_gather({*values, values});
+    }
+    const auto texts = group->gather("behind them");
+    group->finish(last);
+    std::string hashes = std::to_string(texts.size()) + ": ";
+    for (const auto& values : all) hashes += std::to_string(hash_of(*values)) + " ";
+    return hashes;
+  });
+  std::string expected = std::to_string(GetParam()) + ": ";
+  for (const int64_t n : sizes) {
+    expected += std::to_string(hash_of(tree_sum(0, GetParam(), n))) + " ";
+  }
+  for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, expected);
+}
+
+// What `rank` has of an element after so many steps with wire bf16: its own is whole, what comes is
+// rounded.
+float rounded_sum(int64_t rank, int64_t steps, const std::vector<std::vector<float>>& all,
+                  size_t i) {
+  if (steps == 0) return all[static_cast<size_t>(rank)][i];
+  const int64_t partner = rank ^ (int64_t{1} << (steps - 1));
+  const float mine = rounded_sum(rank, steps - 1, all, i);
+  const auto theirs = static_cast<float>(bf16(rounded_sum(partner, steps - 1, all, i)));
+  return rank < partner ? mine + theirs : theirs + mine;
+}
+
+TEST_P(Sums, by_wire_bf16_round_what_is_sent_and_nothing_else) {
+  constexpr int64_t n = 10007;
+  const int64_t ranks = GetParam();
+  const auto use_bf16 = [](GroupOptions& options) { options.wire = "bf16"; };
+  RankProcesses processes(
+      ranks,
+      [](const GroupOptions& options) {
+        const auto group = dist::make_group(options);
+        std::vector<float> values = values_of(group->rank(), n);
+        group->reduce_scatter(values);
+        group->all_gather(values);
+        return std::to_string(hash_of(values));
+      },
+      use_bf16);
+  std::vector<std::vector<float>> all;
+  for (int64_t rank = 0; rank < ranks; ++rank) all.push_back(values_of(rank, n));
+  std::vector<float> expected(n);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const dist::Slice slice = dist::slice_of(n, rank, ranks);
+    for (int64_t i = slice.begin; i < slice.end; ++i) {
+      const auto steps = std::bit_width(static_cast<uint64_t>(ranks)) - 1;
+      expected[static_cast<size_t>(i)] = rounded_sum(rank, steps, all, static_cast<size_t>(i));
+    }
+  }
+  for (const RankOutcome& outcome : processes.wait()) {
+    EXPECT_EQ(outcome.text, std::to_string(hash_of(expected)));
   }
 }
 

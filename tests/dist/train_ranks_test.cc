@@ -56,6 +56,45 @@ TEST(Ranks, bf16_by_sgd_to_the_bits_of_one) {
   expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", (folder / "data").string()}, 6);
 }
 
+// What a layer uses is final when it has been computed again, and not before.
+TEST(Ranks, layers_that_are_computed_again_to_the_bits_of_one) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  c.recompute = true;
+  expect_same_for_ranks({1, 4}, folder, c, {"--data", (folder / "data").string()});
+}
+
+TEST(Ranks, wire_bf16_rounds_gradients_and_says_so) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  const TrainConfig c = shared_translation();
+  write_file(folder / "run.json", to_json(c).dump());
+  const std::vector<std::string> data = {"--data", (folder / "data").string()};
+  train_by_ranks(2, folder, "f32", c, data);
+  const auto by_bf16 = [&](const std::string& run, int ranks) {
+    return run_ranks(ranks, folder,
+                     {"train", "--config", (folder / "run.json").string(), "--out",
+                      (folder / run).string(), "--wire", "bf16", data[0], data[1]});
+  };
+  for (const char* run : {"bf16", "again"}) {
+    const auto results = by_bf16(run, 2);
+    for (const CliResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(contains(results[0].err, "between the 2 ranks as bf16")) << results[0].err;
+  }
+  EXPECT_TRUE(model_bytes(folder / "bf16") == model_bytes(folder / "again"));
+  EXPECT_FALSE(model_bytes(folder / "bf16") == model_bytes(folder / "f32"));
+  const auto last_loss = [&](const char* run) {
+    double loss = 0;
+    for (const std::string& line : log_without_times(folder / run)) {
+      const Json json = Json::parse(line, "log.jsonl");
+      if (json.contains("gradient_norm")) loss = json.get_double("loss", "");
+    }
+    return loss;
+  };
+  EXPECT_NEAR(last_loss("bf16"), last_loss("f32"), 0.01 * last_loss("f32"));
+}
+
 std::string two_words_text() {
   std::string text;
   for (int i = 0; i < 300; ++i) text += i * i % 7 < 3 ? "abcdefx\n" : "gfedcbx\n";

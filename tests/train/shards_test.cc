@@ -83,7 +83,7 @@ TEST(GradientTree, sum_is_that_of_the_tree_by_hand) {
       }
       tree.take();
     }
-    const std::span<float> sum = tree.sum();
+    const float* const sum = tree.sum().data<float>();
     for (size_t i = 0; i < p.all.all().size(); ++i) {
       const nn::Parameter& one = *p.all.all()[i];
       if (one.is_buffer()) continue;
@@ -98,9 +98,45 @@ TEST(GradientTree, sum_is_that_of_the_tree_by_hand) {
             level[k] = level[2 * k] + level[2 * k + 1];
           }
         }
-        ASSERT_EQ(sum[static_cast<size_t>(layout.begin(i) + e)], level[0]) << shards << " " << e;
+        ASSERT_EQ(sum[layout.begin(i) + e], level[0]) << shards << " " << e;
       }
     }
+  }
+}
+
+// As in a backward pass: buckets of the last shard in any order, each with its sum at once.
+TEST(GradientTree, buckets_of_the_last_shard_have_their_sums_as_they_are_taken) {
+  for (const int64_t shards : {1, 2, 8}) {
+    SomeParameters whole, by_bucket;
+    const GradientLayout layout(whole.all, shards, 600);
+    ASSERT_GT(layout.buckets().size(), 2u);
+    const auto fill = [](nn::Parameters& all, int64_t s) {
+      for (size_t i = 0; i < all.all().size(); ++i) {
+        nn::Parameter& one = *all.all()[i];
+        if (one.is_buffer() || !has_gradient(s, static_cast<int64_t>(i))) continue;
+        one.grad() = Tensor::full(one.shape(), gradient_value(s, static_cast<int64_t>(i), 0));
+      }
+    };
+    GradientTree tree(whole.all, layout), cut(by_bucket.all, layout);
+    tree.begin();
+    cut.begin();
+    for (int64_t s = 0; s < shards; ++s) {
+      fill(whole.all, s);
+      fill(by_bucket.all, s);
+      tree.take();
+      if (s + 1 < shards) cut.take();
+    }
+    const Tensor expected = tree.sum();
+    for (size_t b = layout.buckets().size(); b-- > 0;) {
+      const GradientLayout::Bucket& bucket = layout.buckets()[b];
+      cut.take(bucket);
+      const float* const found = cut.sum().data<float>();
+      for (int64_t i = bucket.begin; i < bucket.begin + bucket.size; ++i) {
+        ASSERT_EQ(found[i], expected.data<float>()[i]) << shards << " " << i;
+      }
+    }
+    EXPECT_EQ(cut.came(), tree.came());
+    EXPECT_EQ(cut.bytes(), layout.size() * 4);
   }
 }
 
@@ -118,7 +154,7 @@ TEST(GradientTree, each_shard_begins_with_the_buffers_from_before_the_batch) {
     tree.take();
   }
   EXPECT_EQ(mean.value().data<float>()[0], 8);
-  EXPECT_EQ(tree.sum()[static_cast<size_t>(layout.begin(2))], 7);
+  EXPECT_EQ(tree.sum().data<float>()[layout.begin(2)], 7);
 }
 
 using ShardedRun = PairRun;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -73,11 +72,7 @@ int64_t ranks_started_by_mpi() {
   return 1;
 }
 
-MpiWire::MpiWire() : mpi_(start_plugin()), exceptions_(std::uncaught_exceptions()) {}
-
-MpiWire::~MpiWire() {
-  if (std::uncaught_exceptions() == exceptions_) mpi_->finish();
-}
+MpiWire::MpiWire() : mpi_(start_plugin()) {}
 
 void MpiWire::check_mpi(int error, const char* what) const {
   if (error == 0) return;

@@ -20,8 +20,6 @@ class MpiWire final : public Wire {
   /// ../lib, or where the system looks) and starts MPI. Errors: usage if it cannot be opened or has
   /// another version; ranks if MPI does not start.
   MpiWire();
-  /// Ends MPI, unless an error is under way: the others would be waited for.
-  ~MpiWire() override;
 
   int64_t rank() const { return mpi_->rank; }
   int64_t ranks() const { return mpi_->ranks; }
@@ -32,6 +30,8 @@ class MpiWire final : public Wire {
   int64_t send_some(size_t step, std::span<const std::byte> bytes) override;
   int64_t receive_some(size_t step, std::span<std::byte> room) override;
   bool wait(size_t step, bool receives, bool sends, int verdict) override;
+  /// Ends MPI. After an error it is not ended: the others would be waited for.
+  void close() override { mpi_->finish(); }
 
  private:
   void check_mpi(int error, const char* what) const;
@@ -40,7 +40,6 @@ class MpiWire final : public Wire {
   const MpiPlugin* mpi_;
   int32_t sending_ = 0, receiving_ = 0;  // bytes under way; 0: none
   int64_t idle_ = 0;                     // waits since something moved
-  int exceptions_;
 };
 
 }  // namespace heddle::dist

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
+#include "heddle/autograd/final_gradients.h"
 #include "heddle/base/profile.h"
 #include "heddle/kernels/kernels.h"
 
@@ -15,17 +17,41 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 // Adds the time that it lives.
 class Timed {
  public:
   explicit Timed(double& sum) : sum_(&sum) {}
-  ~Timed() { *sum_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  ~Timed() { *sum_ += seconds_since(begin_); }
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
 
  private:
   double* sum_;
   Clock::time_point begin_ = Clock::now();
+};
+
+// Adds the time that it lives to what this rank has waited for others, or else for the wire.
+class Blocked {
+ public:
+  Blocked(const dist::Group& group, RankTimes& times) : group_(&group), times_(&times) {}
+  ~Blocked() {
+    const double all = seconds_since(begin_);
+    const double waited = std::min(all, group_->seconds_waited() - waited_before_);
+    times_->waiting += waited;
+    times_->wire += all - waited;
+  }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  const dist::Group* group_;
+  RankTimes* times_;
+  Clock::time_point begin_ = Clock::now();
+  double waited_before_ = group_->seconds_waited();
 };
 
 template <class T>
@@ -55,7 +81,8 @@ LossSums tree_sum(std::vector<LossSums> sums) {
 
 }  // namespace
 
-BatchGradient::BatchGradient(Task& task, int64_t shards, int64_t accumulate, dist::Group& group)
+BatchGradient::BatchGradient(Task& task, int64_t shards, int64_t accumulate, dist::Group& group,
+                             int64_t bucket_values)
     : task_(&task), shards_(shards), accumulate_(accumulate), group_(&group) {
   const int64_t ranks = group.ranks();
   check(shards % ranks == 0, ErrorKind::internal, "{} shards of {} ranks", shards, ranks);
@@ -64,11 +91,21 @@ BatchGradient::BatchGradient(Task& task, int64_t shards, int64_t accumulate, dis
     ranges_.push_back({0, p->elements()});
   }
   if (shards == 1) return;
-  layout_.emplace(parameters(), shards);
+  layout_.emplace(parameters(), shards, bucket_values);
   tree_.emplace(parameters(), *layout_);
   std::vector<ElementRange> whole = std::exchange(ranges_, layout_->ranges(group.rank(), ranks));
   for (size_t i = 0; i < whole.size(); ++i) {  // nothing changes these, on any rank
-    if (parameters().all()[i]->is_fixed()) ranges_[i] = whole[i];
+    if (!parameters().all()[i]->is_fixed()) continue;
+    ranges_[i] = whole[i];
+    outside_.push_back(i);
+  }
+  for (size_t b = 0; b < layout_->buckets().size(); ++b) {
+    const GradientLayout::Bucket& bucket = layout_->buckets()[b];
+    if (bucket.is_of_buffers) continue;
+    for (int64_t k = bucket.first; k < bucket.last; ++k) {
+      gradients_.push_back(&parameters().all()[layout_->order()[static_cast<size_t>(k)]]->grad());
+      bucket_of_.push_back(b);
+    }
   }
 }
 
@@ -83,6 +120,7 @@ std::span<const std::vector<int64_t>> BatchGradient::own(const Parts& parts) con
 }
 
 LossSums BatchGradient::compute(int64_t epoch, const Parts& parts, const nn::Run& run) {
+  const Clock::time_point begin = Clock::now();
   const Timed timed(times_.compute);
   const auto mine = own(parts);
   if (!tree_) {
@@ -93,21 +131,55 @@ LossSums BatchGradient::compute(int64_t epoch, const Parts& parts, const nn::Run
   std::vector<LossSums> of_shards(static_cast<size_t>(shards_ / group_->ranks()));
   tree_->begin();
   size_t next = 0;
-  for (LossSums& sums : of_shards) {
-    for (int64_t i = 0; i < accumulate_ && next < mine.size(); ++i) {
-      sums += task_->accumulate(epoch, mine[next++], run);
+  for (size_t shard = 0; shard < of_shards.size(); ++shard) {
+    const bool is_last = shard + 1 == of_shards.size();
+    for (int64_t i = 0; i < accumulate_ && next < mine.size(); ++i, ++next) {
+      const bool ends = is_last && (i + 1 == accumulate_ || next + 1 == mine.size());
+      of_shards[shard] += ends && !is_alone() ? accumulate_last(epoch, mine[next], run)
+                                              : task_->accumulate(epoch, mine[next], run);
     }
-    tree_->take();
-    if (has_buffers_) task_->parameters_changed();
+    if (!is_last) tree_->take();
+    if (!is_last && has_buffers_) task_->parameters_changed();
   }
+  while (next_ < layout_->buckets().size()) send_next();
+  next_ = 0;
+  if (has_buffers_) task_->parameters_changed();
   came_ = tree_->came();
+  last_compute_ = seconds_since(begin);
   return tree_sum(std::move(of_shards));
 }
 
-BatchReport BatchGradient::agree(const BatchReport& own) {
+// The end of this rank's work on a batch: what is final leaves at once.
+LossSums BatchGradient::accumulate_last(int64_t epoch, const std::vector<int64_t>& samples,
+                                        const nn::Run& run) {
+  if (!task_->trains_by_tape()) return task_->accumulate(epoch, samples, run);
+  open_.assign(layout_->buckets().size(), 0);
+  for (const size_t b : bucket_of_) ++open_[b];
+  const FinalGradients asking(gradients_, [this](size_t gradient) {
+    --open_[bucket_of_[gradient]];
+    while (next_ < open_.size() && open_[next_] == 0 && !layout_->buckets()[next_].is_of_buffers) {
+      send_next();
+    }
+  });
+  return task_->accumulate(epoch, samples, run);
+}
+
+void BatchGradient::send_next() {
+  const GradientLayout::Bucket& b = layout_->buckets()[next_++];
+  tree_->take(b);
+  if (!is_alone()) sums_ = group_->start_reduce_scatter(started(b));
+}
+
+dist::StartedValues BatchGradient::started(const GradientLayout::Bucket& bucket) {
+  return {values_of(bucket), tree_->sum().storage()};
+}
+
+BatchReport BatchGradient::agree(BatchReport own) {
   if (is_alone()) return own;
-  const Timed timed(times_.waiting);
-  std::string mine = bytes_of(std::span(&own, 1));
+  const Blocked blocked(*group_, times_);
+  group_->finish(sums_);
+  own.compute = last_compute_;
+  std::string mine = bytes_of(std::span<const BatchReport>(&own, 1));
   mine += bytes_of(std::span<const uint8_t>(came_));
   BatchReport all = own;
   std::vector<LossSums> sums;
@@ -118,6 +190,7 @@ BatchReport BatchGradient::agree(const BatchReport& own) {
     const auto report = values_in<BatchReport>(text.substr(0, sizeof(BatchReport))).at(0);
     if (sums.empty()) all.seconds = report.seconds;
     if (all.signal == 0) all.signal = report.signal;
+    note_pace(sums.size(), report.compute);
     sums.push_back(report.sums);
     for (size_t i = 0; i < came_.size(); ++i) {
       came_[i] |= static_cast<uint8_t>(text[sizeof(BatchReport) + i]);
@@ -127,8 +200,22 @@ BatchReport BatchGradient::agree(const BatchReport& own) {
   return all;
 }
 
+void BatchGradient::note_pace(size_t rank, double seconds) {
+  constexpr double kShare = 0.1;  // of the last update
+  if (paces_.size() <= rank) paces_.resize(rank + 1, seconds);
+  paces_[rank] += kShare * (seconds - paces_[rank]);
+}
+
+std::optional<SlowestRank> BatchGradient::slowest() const {
+  if (is_alone() || paces_.empty()) return std::nullopt;
+  const auto most = std::ranges::max_element(paces_);
+  const double mean =
+      std::accumulate(paces_.begin(), paces_.end(), 0.0) / static_cast<double>(paces_.size());
+  return SlowestRank{most - paces_.begin(), mean > 0 ? *most / mean - 1 : 0};
+}
+
 std::span<float> BatchGradient::values_of(const GradientLayout::Bucket& bucket) {
-  return tree_->sum().subspan(static_cast<size_t>(bucket.begin), static_cast<size_t>(bucket.size));
+  return {tree_->sum().data<float>() + bucket.begin, static_cast<size_t>(bucket.size)};
 }
 
 // A piece of each bucket for each shard, whoever holds it.
@@ -137,13 +224,10 @@ double BatchGradient::norm(const Optimizer& optimizer) {
   const int64_t ranks = group_->ranks();
   std::vector<double> mine;
   for (const GradientLayout::Bucket& b : layout_->buckets()) {
-    const std::span<float> values = values_of(b);
-    if (!is_alone()) {
-      const Timed timed(times_.wire);
-      group_->reduce_scatter(values);
-    }
     if (b.is_of_buffers) continue;
     const ProfilePhase phase("gradient norm");
+    const Timed timed(times_.compute);
+    const std::span<float> values = values_of(b);
     const int64_t piece = b.size / shards_;
     const dist::Slice slice = group_->slice(b.size);
     for (int64_t at = slice.begin; at < slice.end; at += piece) {
@@ -152,7 +236,7 @@ double BatchGradient::norm(const Optimizer& optimizer) {
   }
   std::vector<std::vector<double>> told = {mine};
   if (!is_alone()) {
-    const Timed timed(times_.wire);
+    const Blocked blocked(*group_, times_);
     told.clear();
     for (const std::string& bytes : group_->gather(bytes_of(std::span<const double>(mine)))) {
       told.push_back(values_in<double>(bytes));
@@ -226,40 +310,55 @@ void BatchGradient::change_buffers() {
 }
 
 void BatchGradient::step(Optimizer& optimizer, double learning_rate, double factor) {
+  std::vector<int64_t> calls;
   {
     const Timed timed(times_.compute);
     if (!tree_) return optimizer.step(learning_rate, factor);
     if (has_buffers_) change_buffers();
-    float* const sum = tree_->sum().data();
+    float* const sum = tree_->sum().data<float>();
     std::vector<float*> gradients;
     for (size_t i = 0; i < ranges_.size(); ++i) {
       gradients.push_back(came_[i] != 0 ? sum + layout_->begin(i) + ranges_[i].begin : nullptr);
     }
-    optimizer.step(learning_rate, factor, gradients);
+    optimizer.begin_step();
+    for (const GradientLayout::Bucket& b : layout_->buckets()) {
+      const std::span order(layout_->order());
+      optimizer.step(
+          learning_rate, factor, gradients,
+          order.subspan(static_cast<size_t>(b.first), static_cast<size_t>(b.last - b.first)));
+      if (!is_alone()) calls.push_back(send_weights(b));
+    }
+    optimizer.step(learning_rate, factor, gradients, outside_);
   }
-  if (!is_alone()) share_weights();
-}
-
-void BatchGradient::share_weights() {
   const ProfilePhase phase("weights of other ranks");
-  for (const GradientLayout::Bucket& b : layout_->buckets()) {
-    const std::span<float> values = values_of(b);
-    for_ranges(b, true, [&](size_t i, int64_t from, int64_t at, int64_t n) {
-      std::copy_n(parameters().all()[i]->value().data<float>() + from, n, values.data() + at);
-    });
+  for (size_t b = 0; b < calls.size(); ++b) {
     {
-      const Timed timed(times_.wire);
-      group_->all_gather(values);
+      const Blocked blocked(*group_, times_);
+      group_->finish(calls[b]);
     }
     const Timed timed(times_.compute);
-    for_ranges(b, false, [&](size_t i, int64_t from, int64_t at, int64_t n) {
-      std::copy_n(values.data() + at, n, parameters().all()[i]->value().data<float>() + from);
-    });
-    for (int64_t k = b.first; k < b.last; ++k) {
-      const size_t i = layout_->order()[static_cast<size_t>(k)];
-      nn::Parameter& p = *parameters().all()[i];
-      if (ranges_[i].size < p.elements()) p.changed(true);
-    }
+    take_weights(layout_->buckets()[b]);
+  }
+}
+
+// Where the gradients were, which are used up.
+int64_t BatchGradient::send_weights(const GradientLayout::Bucket& bucket) {
+  const std::span<float> values = values_of(bucket);
+  for_ranges(bucket, true, [&](size_t i, int64_t from, int64_t at, int64_t n) {
+    std::copy_n(parameters().all()[i]->value().data<float>() + from, n, values.data() + at);
+  });
+  return group_->start_all_gather(started(bucket));
+}
+
+void BatchGradient::take_weights(const GradientLayout::Bucket& bucket) {
+  const std::span<float> values = values_of(bucket);
+  for_ranges(bucket, false, [&](size_t i, int64_t from, int64_t at, int64_t n) {
+    std::copy_n(values.data() + at, n, parameters().all()[i]->value().data<float>() + from);
+  });
+  for (int64_t k = bucket.first; k < bucket.last; ++k) {
+    const size_t i = layout_->order()[static_cast<size_t>(k)];
+    nn::Parameter& p = *parameters().all()[i];
+    if (ranges_[i].size < p.elements()) p.changed(true);
   }
 }
 

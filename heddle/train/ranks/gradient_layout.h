@@ -23,9 +23,11 @@ class GradientLayout {
     bool is_of_buffers = false;
   };
 
+  static constexpr int64_t kBucketValues = int64_t{6} << 20;
+
   /// least_values: a bucket is full when it has so many.
   GradientLayout(const nn::Parameters& parameters, int64_t shards,
-                 int64_t least_values = int64_t{6} << 20);
+                 int64_t least_values = kBucketValues);
 
   int64_t size() const { return size_; }
   int64_t shards() const { return shards_; }

@@ -38,7 +38,7 @@ GradientTree::GradientTree(nn::Parameters& parameters, const GradientLayout& lay
 
 void GradientTree::begin() {
   sets_.clear();
-  shards_ = 0;
+  shards_ = 0, buckets_ = 0;
   came_.assign(parameters_->all().size(), 0);
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const nn::Parameter& p = *parameters_->all()[i];
@@ -49,58 +49,56 @@ void GradientTree::begin() {
 }
 
 void GradientTree::take() {
+  for (const GradientLayout::Bucket& b : layout_->buckets()) take(b);
+}
+
+// Two sets of equally many shards become one: of shard 7 (from 0) three times.
+void GradientTree::take(const GradientLayout::Bucket& bucket) {
   const ProfilePhase phase("sum of shards");
   const bool adds = shards_ % 2 == 1;
-  if (!adds) sets_.push_back(Tensor::empty({layout_->size()}, DType::f32));
-  add_or_copy(values_of(sets_.back()), adds);
-  put_buffers_back();
+  if (!adds && buckets_ == 0) sets_.push_back(Tensor::empty({layout_->size()}, DType::f32));
+  const auto set = [&](size_t i) { return sets_[i].data<float>() + bucket.begin; };
+  size_t last = sets_.size() - 1;
+  add_or_copy(bucket, sets_[last].data<float>(), adds);
+  for (int64_t n = (shards_ + 1) / 2; adds && n % 2 == 0; n /= 2, --last) {
+    combine(set(last - 1), set(last), bucket.size, true);
+  }
+  if (++buckets_ < layout_->buckets().size()) return;
+  buckets_ = 0;
+  sets_.resize(last + 1);
   ++shards_;
-  // Two sets of equally many shards become one.
-  for (int64_t n = shards_ / 2; shards_ % 2 == 0 && n % 2 == 0; n /= 2) {
-    const Tensor higher = sets_.back();
-    sets_.pop_back();
-    combine(sets_.back().data<float>(), higher.data<float>(), higher.elements(), true);
-  }
 }
 
-void GradientTree::add_or_copy(std::span<float> to, bool adds) {
-  for (const GradientLayout::Bucket& b : layout_->buckets()) {
-    int64_t end = b.begin;
-    for (int64_t k = b.first; k < b.last; ++k) {
-      const size_t i = layout_->order()[static_cast<size_t>(k)];
-      nn::Parameter& p = *parameters_->all()[i];
-      float* const values = to.data() + layout_->begin(i);
-      if (!adds) std::fill(to.data() + end, values, 0.0F);
-      end = layout_->begin(i) + p.elements();
-      if (p.is_buffer()) {
-        const float* const now = p.value().data<float>();
-        for (int64_t e = 0; e < p.elements(); ++e) {
-          const float change = now[e] - buffers_[i][static_cast<size_t>(e)];
-          values[e] = adds ? values[e] + change : change;
-        }
-        continue;
-      }
-      const bool has_gradient = p.grad().defined();
-      combine(values, has_gradient ? p.grad().data<float>() : nullptr, p.elements(), adds);
-      came_[i] |= has_gradient ? 1 : 0;
-      p.grad() = Tensor();
-    }
-    if (!adds) std::fill(to.data() + end, to.data() + b.begin + b.size, 0.0F);
-  }
-}
-
-void GradientTree::put_buffers_back() {
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (buffers_[i].empty()) continue;
+// `to`: where the set begins.
+void GradientTree::add_or_copy(const GradientLayout::Bucket& b, float* to, bool adds) {
+  int64_t end = b.begin;
+  for (int64_t k = b.first; k < b.last; ++k) {
+    const size_t i = layout_->order()[static_cast<size_t>(k)];
     nn::Parameter& p = *parameters_->all()[i];
-    std::ranges::copy(buffers_[i], p.value().data<float>());
-    p.changed(true);
+    float* const values = to + layout_->begin(i);
+    if (!adds) std::fill(to + end, values, 0.0F);
+    end = layout_->begin(i) + p.elements();
+    if (p.is_buffer()) {
+      const float* const now = p.value().data<float>();
+      for (int64_t e = 0; e < p.elements(); ++e) {
+        const float change = now[e] - buffers_[i][static_cast<size_t>(e)];
+        values[e] = adds ? values[e] + change : change;
+      }
+      std::ranges::copy(buffers_[i], p.value().data<float>());
+      p.changed(true);
+      continue;
+    }
+    const bool has_gradient = p.grad().defined();
+    combine(values, has_gradient ? p.grad().data<float>() : nullptr, p.elements(), adds);
+    came_[i] |= has_gradient ? 1 : 0;
+    p.grad() = Tensor();
   }
+  if (!adds) std::fill(to + end, to + b.begin + b.size, 0.0F);
 }
 
-std::span<float> GradientTree::sum() {
-  check(sets_.size() == 1, ErrorKind::internal, "a sum of {} shards is asked for", shards_);
-  return values_of(sets_.back());
+Tensor GradientTree::sum() {
+  check(!sets_.empty(), ErrorKind::internal, "a sum of {} shards is asked for", shards_);
+  return sets_.front();
 }
 
 int64_t GradientTree::bytes() const {

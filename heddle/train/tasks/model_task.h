@@ -24,6 +24,7 @@ class ModelTask : public Task {
     if (parts_) parts_->apply();
   }
   LossSums accumulate(int64_t epoch, std::span<const int64_t> samples, const nn::Run& run) final;
+  bool trains_by_tape() const override { return !parts_; }
   std::string training_key() const override { return training_key_; }
   std::string validation_key() const override { return validation_key_; }
   int64_t batches(int64_t) override { return shuffled_.value().batches(); }

@@ -30,9 +30,14 @@ class Task {
   virtual int64_t batches(int64_t epoch) = 0;
   /// The samples of a batch (their numbers in the epoch) in at most `parts` parts.
   virtual std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) = 0;
-  /// Adds the gradients of the summed loss over some samples of an epoch to the parameters.
+  /// Adds the gradients of the summed loss over some samples of an epoch to the parameters, by one
+  /// backward pass.
   virtual LossSums accumulate(int64_t epoch, std::span<const int64_t> samples,
                               const nn::Run& run) = 0;
+
+  /// Whether accumulate() adds to parameters() by nothing but the backward pass, so that a gradient
+  /// that is final there is final.
+  virtual bool trains_by_tape() const { return true; }
 
   /// What batches hand on to the next one beside the parameters (states that a model remembers), by
   /// name: they came from parameters that are gone, so a state of the run keeps them.
