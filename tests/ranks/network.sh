@@ -36,3 +36,33 @@ on_machine() {  # number, command
   shift
   exec ip netns exec "n$i" unshare -u bash -c 'hostname "$0"; exec "$@"' "n$i" "$@"
 }
+
+# Bytes leave and reach each machine at this rate (`10gbit`, see tc-tbf(8)).
+limit_links() {  # how many machines, rate
+  local i
+  for ((i = 0; i < $1; ++i)); do
+    tc qdisc replace dev "v$i" root tbf rate "$2" burst 1mb latency 50ms
+    tc -n "n$i" qdisc replace dev eth0 root tbf rate "$2" burst 1mb latency 50ms
+  done
+}
+
+# A control group of at most so many thousandths of a core; prints the file that processes enter it by.
+make_quota() {  # name, thousandths
+  local folder=/sys/fs/cgroup/cpu/$1
+  local period=20000  # microseconds: short beside an update
+  if [[ -d /sys/fs/cgroup/cpu ]]; then
+    mkdir -p "$folder"
+    echo $period >"$folder/cpu.cfs_period_us"
+    echo $((period * $2 / 1000)) >"$folder/cpu.cfs_quota_us"
+  else
+    folder=/sys/fs/cgroup/$1
+    mkdir -p "$folder"
+    echo "$((period * $2 / 1000)) $period" >"$folder/cpu.max"
+  fi
+  echo "$folder/cgroup.procs"
+}
+
+# What no process is in any more.
+drop_quota() {  # name
+  rmdir "/sys/fs/cgroup/cpu/$1" 2>/dev/null || rmdir "/sys/fs/cgroup/$1" 2>/dev/null || true
+}

@@ -1,0 +1,61 @@
+// How long ranks take for the sum of n values along the fixed tree, and MPI_Allreduce for the same.
+// usage: heddle_sum_speed VALUES TIMES    with HEDDLE_RENDEZVOUS in the environment the tree, else (by
+// mpirun) MPI_Allreduce, whose algorithm --mca says
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "heddle/dist/start.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The median of so many, each begun by all at once.
+template <class Begin, class Work>
+double median_seconds(int times, const Begin& begin, const Work& work) {
+  std::vector<double> seconds;
+  for (int i = 0; i < times; ++i) {
+    begin();
+    const Clock::time_point start = Clock::now();
+    work();
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::ranges::sort(seconds);
+  return seconds[seconds.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  std::vector<float> values(static_cast<size_t>(std::atoll(argv[1])), 1.0f);
+  const int times = std::atoi(argv[2]);
+  if (std::getenv("HEDDLE_RENDEZVOUS") != nullptr) {
+    const auto group = heddle::dist::make_group({});
+    const double seconds = median_seconds(
+        times, [&] { group->barrier(); },
+        [&] {
+          group->reduce_scatter(values);
+          group->all_gather(values);
+        });
+    if (group->rank() == 0) std::printf("%.4f\n", seconds);
+    return 0;
+  }
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const double seconds = median_seconds(
+      times, [] { MPI_Barrier(MPI_COMM_WORLD); },
+      [&] {
+        MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
+                      MPI_SUM, MPI_COMM_WORLD);
+      });
+  if (rank == 0) std::printf("%.4f\n", seconds);
+  MPI_Finalize();
+  return 0;
+}
