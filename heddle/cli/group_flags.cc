@@ -21,7 +21,7 @@ void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
   command.add_flag("--any-cpu", options.any_cpu,
                    "let ranks differ in their instruction sets: the result then has other bits");
   command
-      .add_option(
+      .add_setting(
           "--wire", options.wire,
           "how gradients go between ranks; bf16: in half as many bytes, rounded log2(ranks) "
           "times, so that the result depends on the number of ranks")

@@ -93,7 +93,8 @@ TEST(FinalGradients, of_what_is_computed_again_come_when_that_was_walked_back) {
   };
   const Tensor y = recompute(std::array{h}, layer)[0];
   backward(sum(mul(mul(y, last.in()), shared.in())));
-  EXPECT_EQ(asking.heard.names, (std::vector<std::string>{"unused", "last", "inner", "shared", "hidden"}));
+  EXPECT_EQ(asking.heard.names,
+            (std::vector<std::string>{"unused", "last", "inner", "shared", "hidden"}));
   // y = s^4 i h l: of s = 2, i = 3, h = 5, l = 7
   EXPECT_EQ(asking.heard.gradients[1], (Floats{16 * 15, 16 * 15}));
   EXPECT_EQ(asking.heard.gradients[2], (Floats{16 * 35, 16 * 35}));
@@ -120,8 +121,7 @@ TEST(FinalGradients, a_second_pass_to_them_is_an_error) {
   Variable a("a", 2);
   Asking asking({&a});
   backward(sum(scale(a.x, 2)));
-  expect_error(ErrorKind::internal, {"'a' came behind"},
-                        [&] { backward(sum(scale(a.x, 2))); });
+  expect_error(ErrorKind::internal, {"'a' came behind"}, [&] { backward(sum(scale(a.x, 2))); });
 }
 
 TEST(FinalGradients, nobody_asks_when_it_is_gone) {

@@ -90,8 +90,8 @@ class StackTask final : public train::Task {
   bool is_recomputed_, is_at_first_layer_ = false;
 };
 
-// A group that tells which of the sums were started before the lowest layer's backward pass (<), and
-// within the pass (w).
+// A group that tells which of the sums were started before the lowest layer's backward pass (<),
+// and within the pass (w).
 class ToldGroup final : public dist::Group {
  public:
   ToldGroup(dist::Group& group, const StackTask& task) : group_(&group), task_(&task) {}
@@ -154,8 +154,8 @@ Weights weights_after(dist::Group& real, bool is_recomputed) {
 class Overlap : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Recomputed, Overlap, ::testing::Bool());
 
-// Buckets in order: two matrices that the last part has no use for, layers 3 to 0, the shared matrix,
-// which is final at the end of the pass, buffers.
+// Buckets in order: two matrices that the last part has no use for, layers 3 to 0, the shared
+// matrix, which is final at the end of the pass, buffers.
 TEST_P(Overlap, buckets_leave_within_the_backward_pass_and_the_bits_are_those_of_one) {
   dist::LocalGroup alone;
   const Weights one = weights_after(alone, GetParam());

@@ -1,6 +1,6 @@
 // How long ranks take for the sum of n values along the fixed tree, and MPI_Allreduce for the same.
-// usage: heddle_sum_speed VALUES TIMES    with HEDDLE_RENDEZVOUS in the environment the tree, else (by
-// mpirun) MPI_Allreduce, whose algorithm --mca says
+// usage: heddle_sum_speed VALUES TIMES    with HEDDLE_RENDEZVOUS in the environment the tree, else
+// (by mpirun) MPI_Allreduce, whose algorithm --mca says
 #include <mpi.h>
 
 #include <algorithm>
