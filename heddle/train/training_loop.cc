@@ -67,9 +67,9 @@ TrainingLoop::TrainingLoop(const TrainConfig& config, const RunOptions& options,
   run_.use(resolve_precision(config.precision));
   run_.dropout.seed = static_cast<uint64_t>(config.seed);
   run_.recompute = config.recompute;
-  if (state_ == nullptr) return;
   validation_.emplace(
-      config_, out_, *task_, *state_, [this] { return seconds(); }, [this] { return last_good(); });
+      config_, out_, *task_, state_, group_, [this] { return seconds(); },
+      [this] { return last_good(); });
 }
 
 void TrainingLoop::begin() {
@@ -125,9 +125,10 @@ RunResult TrainingLoop::run() {
   }
   if (p_.window.updates > 0) log_window();  // the minutes ran out just now
   if (p_.validated_update != p_.update || p_.best_kind.empty()) validate();
-  if (leads()) {
-    const LongWork others_wait(group_, p_.update);
-    task_->finish(join_path(out_, "best"));
+  {
+    const LongWork work(group_, p_.update);
+    group_.barrier();  // rank 0 has written it
+    task_->finish(join_path(out_, "best"), group_);
   }
   p_.finished = true;
   save();
@@ -306,18 +307,11 @@ void TrainingLoop::log_window() {
                     {"seconds", std::round(seconds() * 10) / 10}}));
 }
 
-// Rank 0 does it, the others wait for what it finds.
 void TrainingLoop::validate() {
   check_same_weights(group_, parameters_, p_.update);  // before models are written of them
   std::vector<Tensor> ema = gradient_.whole_averages(optimizer_);
-  if (leads()) {
-    const LongWork others_wait(group_, p_.update);
-    validation_->validate(p_, *log_, run_, std::move(ema));
-  }
-  const std::string found = group_.broadcast(leads() ? to_json(p_).dump() : "");
-  if (leads()) return;
-  const std::string source = "what rank 0 found";
-  static_cast<void>(from_json(p_, Json::parse(found, source), source));
+  const LongWork work(group_, p_.update);
+  validation_->validate(p_, log_ ? &*log_ : nullptr, run_, std::move(ema));
 }
 
 void TrainingLoop::save() {
@@ -328,7 +322,7 @@ void TrainingLoop::save() {
   const std::vector<Moments> moments = gradient_.whole_moments(optimizer_);
   const NamedTensors carried = gathered(group_, task_->carried());
   if (!leads()) return;
-  const LongWork others_wait(group_, p_.update);
+  const LongWork work(group_, p_.update);
   log_->sync();
   p_.log_bytes = log_->bytes();
   state_->save(p_, parameters_, moments, carried);

@@ -72,8 +72,8 @@ class TrainingLoop {
   nn::Run run_;
   UpdateCost cost_;
   Progression p_;
-  std::optional<Validation> validation_;  // rank 0's, as the log
-  std::optional<RunLog> log_;
+  std::optional<Validation> validation_;
+  std::optional<RunLog> log_;  // rank 0's
   BatchReport agreed_;
   Clock::time_point begin_ = Clock::now();
   double seconds_before_ = 0, next_note_ = 0, noted_seconds_ = 0;

@@ -9,40 +9,50 @@
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/train/not_finite.h"
+#include "heddle/train/ranks/rank_messages.h"
 
 namespace heddle::train {
 
-Validation::Validation(const TrainConfig& config, std::string out, Task& task, StateFolder& state,
-                       std::function<double()> seconds, std::function<std::string()> last_good)
+Validation::Validation(const TrainConfig& config, std::string out, Task& task, StateFolder* state,
+                       dist::Group& group, std::function<double()> seconds,
+                       std::function<std::string()> last_good)
     : config_(config),
       out_(std::move(out)),
       task_(&task),
-      state_(&state),
+      state_(state),
+      group_(&group),
       seconds_(std::move(seconds)),
       last_good_(std::move(last_good)) {}
 
-void Validation::validate(Progression& progression, RunLog& log, const nn::Run& run,
+void Validation::validate(Progression& progression, RunLog* log, const nn::Run& run,
                           std::vector<Tensor> ema) {
   const ProfilePhase phase("validation");
-  p_ = &progression, log_ = &log;
+  p_ = &progression, log_ = log;
   ++p_->without_better;
   p_->validated_update = p_->update;
   const ValidationScore snapshot = score(run);
-  samples_ = task_->samples();
-  task_->save_model(join_path(out_, "last"));
+  if (leads()) {
+    samples_ = task_->samples();
+    task_->save_model(join_path(out_, "last"));
+  }
   consider("snapshot", snapshot);
   if (!ema.empty()) consider("ema", run, std::move(ema));
   if (config_.average == "none") return;
   keep(snapshot);
-  if (p_->kept.size() > 1) {
-    consider("average", run, state_->average(p_->kept, task_->parameters()));
-  }
+  if (p_->kept.size() > 1) consider("average", run, average_of_kept());
+}
+
+// Rank 0 alone is sure to see what it has kept.
+std::vector<Tensor> Validation::average_of_kept() const {
+  std::vector<Tensor> average;
+  if (leads()) average = state_->average(p_->kept, task_->parameters());
+  return told_by_rank_0(*group_, task_->parameters(), std::move(average));
 }
 
 ValidationScore Validation::validate_plainly(const nn::Run& run) {
   nn::Run plain = run;
   plain.dropout.training = false;
-  return task_->validate(plain);
+  return task_->validate(plain, *group_);
 }
 
 ValidationScore Validation::score(const nn::Run& run) {
@@ -69,7 +79,7 @@ bool Validation::is_better(const ValidationScore& s) const {
   return p_->best_kind.empty() || s.is_better(p_->best, config_.select);
 }
 
-// Logs a score; if it is the best, the weights in place go to best/.
+// Notes and logs a score; if it is the best, the weights in place go to best/.
 void Validation::consider(const std::string& kind, const ValidationScore& s) {
   const bool better = is_better(s);
   const double stop = s.cost(config_.early_stop == "none" ? "loss" : config_.early_stop);
@@ -77,6 +87,15 @@ void Validation::consider(const std::string& kind, const ValidationScore& s) {
     p_->stop_best = stop;
     p_->without_better = 0;
   }
+  if (leads()) log_score(kind, s, better);
+  if (!better) return;
+  p_->best_update = p_->update;
+  p_->best_kind = kind;
+  p_->best = s;
+  if (leads()) task_->save_model(join_path(out_, "best"));
+}
+
+void Validation::log_score(const std::string& kind, const ValidationScore& s, bool better) {
   Json line = Json::object({{"update", p_->update}, {"validation", kind}, {"loss", s.loss}});
   std::string shown;
   for (const Metric& m : s.metrics) {
@@ -92,16 +111,11 @@ void Validation::consider(const std::string& kind, const ValidationScore& s) {
   log_->write(line);
   log_info("update {}  {:8}  validation loss {:.4f}{}{}", p_->update, kind, s.loss, shown,
            better ? "  *" : "");
-  if (!better) return;
-  p_->best_update = p_->update;
-  p_->best_kind = kind;
-  p_->best = s;
-  task_->save_model(join_path(out_, "best"));
 }
 
 // Keeps the weights for the average: the last, or the best, average_count of all validations.
 void Validation::keep(const ValidationScore& s) {
-  state_->keep_weights(p_->update, task_->parameters());
+  if (leads()) state_->keep_weights(p_->update, task_->parameters());
   p_->kept.push_back({p_->update, s});
   if (static_cast<int64_t>(p_->kept.size()) <= config_.average_count) return;
   auto worst = p_->kept.begin();

@@ -76,7 +76,7 @@ class StackTask final : public train::Task {
     backward(sum(linear(h, shared_->in(DType::f32), {})));
     return {.predicted = std::ssize(samples)};
   }
-  train::ValidationScore validate(const nn::Run&) override { return {}; }
+  train::ValidationScore validate(const nn::Run&, dist::Group&) override { return {}; }
   std::vector<Json> samples() override { return {}; }
   void save_model(const std::string&) const override {}
 

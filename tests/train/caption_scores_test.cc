@@ -87,8 +87,7 @@ struct Insisting {
       std::set<CaptionKind> kinds;
       for (const std::string& text : scene.captions) kinds.insert(parse_caption(text)->kind);
       if (kinds.size() < kKindsOfShapes) continue;
-      exam.scenes.push_back(scene.scene);
-      exam.references.push_back(scene.captions);
+      exam.add(scene.scene, scene.captions);
       images.push_back(std::move(scene.image));
     }
     return {exam, images};
@@ -148,10 +147,11 @@ TEST(CaptionScores, first_tokens_of_there_may_begin_captions_of_relations) {
 TEST(CaptionScores, places_are_asked_for_where_captions_tell_of_them) {
   const Tokenizer words = word_list_tokenizer(
       std::vector<std::string>{"there", "is", "are", "a", "the", "top", "left", "frog"});
-  CaptionExam exam{.scenes = {{.size = {32, 32}}},
-                   .references = {{"the top left photo is labelled frog", "there is a frog",
-                                   "there are two deer", "a frog is above a deer"}}};
-  exam.scenes[0].objects.push_back({.sort = {"", "frog"}, .box = {0, 0, 8, 8}});
+  CaptionScene frog{.size = {32, 32}};
+  frog.objects.push_back({.sort = {"", "frog"}, .box = {0, 0, 8, 8}});
+  CaptionExam exam;
+  exam.add(frog, {"the top left photo is labelled frog", "there is a frog", "there are two deer",
+                  "a frog is above a deer"});
   const int32_t the = words.encode("the").at(0);
   const Insisting model(words, the);
   const auto written = model.written(3, exam, {Image(32, 32)});

@@ -43,7 +43,7 @@ class FrameTask final : public train::Task {
     const Frames frames(std::vector<int64_t>(samples.size(), 3), samples[0]);
     return train::accumulate_classes(*model_, frames.rows(), frames.classes, run);
   }
-  train::ValidationScore validate(const nn::Run& run) override {
+  train::ValidationScore validate(const nn::Run& run, dist::Group&) override {
     const NoGrad off;
     const Frames frames(std::vector<int64_t>(64, 3), 1000);
     const Tensor logits = model_->forward(frames.rows(), run)[0].x;

@@ -29,7 +29,8 @@ TEST_F(SearchTuning, is_kept_with_the_best_model_and_its_figures_are_those_of_a_
   EXPECT_LE(alpha, 2);
   const auto references = lines("data/val.de");
   const auto sources = line_ids(model, source_ids, lines("data/val.en"), {});
-  const TunedSearch found = tune_search(model, sources, references, 3, {});
+  dist::LocalGroup alone;
+  const TunedSearch found = tune_search(model, sources, references, 3, {}, alone);
   EXPECT_DOUBLE_EQ(found.length_penalty, alpha);
   EXPECT_GT(found.bleu.half_width, 0);
   TranslateOptions plain = default_options(model);
@@ -76,11 +77,12 @@ TEST_F(SearchTuning, threads_change_nothing) {
   const LoadedModel model = load_translation_model(tuned(0, 60));
   EXPECT_FALSE(model.generation->beam.has_value());
   const auto sources = line_ids(model, source_ids, lines("data/val.en"), {});
+  dist::LocalGroup alone;
   const int before = num_threads();
   set_num_threads(1);
-  const TunedSearch one = tune_search(model, sources, lines("data/val.de"), 4, {});
+  const TunedSearch one = tune_search(model, sources, lines("data/val.de"), 4, {}, alone);
   set_num_threads(3);
-  const TunedSearch three = tune_search(model, sources, lines("data/val.de"), 4, {});
+  const TunedSearch three = tune_search(model, sources, lines("data/val.de"), 4, {}, alone);
   set_num_threads(before);
   EXPECT_EQ(one.length_penalty, three.length_penalty);
   EXPECT_EQ(one.bleu.mean, three.bleu.mean);

@@ -24,8 +24,10 @@ train::AnswerScore ask(const LoadedModel& model, const EvalFlags& flags, train::
   run.use(apply_translate_flags(flags));
   const bool has_classes =
       model.model->heads().sequence_classes || model.model->heads().token_classes;
-  return train::score_answers(
-      *model.model, has_classes ? train::answer_classes : train::answer_masked, questions, run);
+  dist::LocalGroup alone;
+  return train::score_answers(*model.model,
+                              has_classes ? train::answer_classes : train::answer_masked, questions,
+                              run, alone);
 }
 
 // What answer number i was for.

@@ -106,8 +106,11 @@ class CaptionJudge {
       EncodedImages& into = scene ? known : others;
       into.memories.push_back(images.memories[k]);
       into.grids.push_back(images.grids[k]);
-      (scene ? exam.references : of_others).push_back(captions);
-      if (scene) exam.scenes.push_back(*std::move(scene));
+      if (scene) {
+        exam.add(*std::move(scene), captions);
+      } else {
+        of_others.push_back(captions);
+      }
     }
     report_.loss += train::caption_loss(reader_.model(), images, ids, options_.precision);
     judge_scenes(known, exam);

@@ -17,6 +17,11 @@ struct DetectedImage {
   int64_t id = 0;  ///< images count in the order of their ids, which decides between equal scores
   std::vector<LabelledBox> truths = {};
   std::vector<ScoredBox> found = {};
+
+  template <class V>
+  void parts(V& v) {
+    v(id, truths, found);
+  }
 };
 
 /// A mean is -1 where there is nothing to find: no object of a size, or of a class.

@@ -73,6 +73,13 @@ TranslateOptions asking_for(CaptionKind kind, bool has_places, const Tokenizer& 
   return options;
 }
 
+bool has_kind(const std::vector<std::string>& captions, CaptionKind kind) {
+  return std::ranges::any_of(captions, [&](const std::string& text) {
+    const std::optional<Caption> caption = parse_caption(text);
+    return caption && caption->kind == kind;
+  });
+}
+
 class Examiner {
  public:
   Examiner(const Captioner& model, const Tokenizer& tokenizer, const EncodedImages& images,
@@ -107,11 +114,7 @@ class Examiner {
   std::vector<size_t> images_with(CaptionKind kind) const {
     std::vector<size_t> chosen;
     for (size_t i = 0; i < exam_.references.size(); ++i) {
-      const bool has = std::ranges::any_of(exam_.references[i], [&](const std::string& text) {
-        const std::optional<Caption> caption = parse_caption(text);
-        return caption && caption->kind == kind;
-      });
-      if (has) chosen.push_back(i);
+      if (has_kind(exam_.references[i], kind)) chosen.push_back(i);
     }
     return chosen;
   }
@@ -188,6 +191,19 @@ void SceneReader::warn(const char* command) const {
       command, counted(count_, "image"), first_);
 }
 
+void CaptionExam::add(CaptionScene scene, std::vector<std::string> known) {
+  has_places = has_places || has_kind(known, CaptionKind::place);
+  scenes.push_back(std::move(scene));
+  references.push_back(std::move(known));
+}
+
+CaptionExam CaptionExam::part(size_t begin, size_t end) const {
+  const auto from = static_cast<int64_t>(begin), to = static_cast<int64_t>(end);
+  return {.scenes = {scenes.begin() + from, scenes.begin() + to},
+          .references = {references.begin() + from, references.begin() + to},
+          .has_places = has_places};
+}
+
 CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
                              const EncodedImages& images, const CaptionExam& exam,
                              const TranslateOptions& options) {
@@ -198,11 +214,10 @@ CaptionScores score_captions(const Captioner& model, const Tokenizer& tokenizer,
   const std::vector<Translation> written = examiner.captions(every, options);
   for (const Translation& caption : written) scores.written.push_back(caption.text);
   scores.all = examiner.judge(every, written, options, scores);
-  const bool has_places = !examiner.images_with(CaptionKind::place).empty();
   for (size_t k = 0; k < kCaptionKinds; ++k) {
     const auto kind = static_cast<CaptionKind>(k);
-    if (kind == CaptionKind::place && !has_places) continue;
-    const TranslateOptions asked = asking_for(kind, has_places, tokenizer, options);
+    if (kind == CaptionKind::place && !exam.has_places) continue;
+    const TranslateOptions asked = asking_for(kind, exam.has_places, tokenizer, options);
     const std::vector<size_t> chosen = examiner.images_with(kind);
     scores.kinds[k] = examiner.judge(chosen, examiner.captions(chosen, asked), asked, scores);
   }

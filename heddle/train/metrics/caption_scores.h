@@ -74,6 +74,10 @@ struct CaptionScores {
   CaptionCounts asked() const;
   Pointing pointing_of_all() const;
   void operator+=(const CaptionScores& o);
+  template <class V>
+  void parts(V& v) {
+    v(all, kinds, held_out, pointing, written);
+  }
 };
 
 /// Judges a caption of a scene. words, grid: see SeenWord; empty: no attention to judge
@@ -104,6 +108,13 @@ struct CaptionExam {
   std::vector<CaptionScene> scenes = {};
   /// Of each image captions that are known to be true: of no other kind one is asked.
   std::vector<std::vector<std::string>> references = {};
+  /// Whether any of the references says where something stands, also of an exam of which this is a
+  /// part: what begins so is then no relation.
+  bool has_places = false;
+
+  void add(CaptionScene scene, std::vector<std::string> known);
+  /// Images [begin, end) of it.
+  CaptionExam part(size_t begin, size_t end) const;
 };
 /// Asks for a caption of each image as the model would write it, and for one of each kind, by what
 /// such a caption begins with; judges them all.

@@ -363,8 +363,10 @@ void BatchGradient::take_weights(const GradientLayout::Bucket& bucket) {
 }
 
 // `ranges`: what this rank has of each parameter, null: the parameter has no such moment.
-void BatchGradient::gather_to_rank_0(std::vector<Tensor>& whole,
-                                     const std::vector<const Tensor*>& ranges) {
+// `are_wanted`: by this rank; else all are undefined.
+std::vector<Tensor> BatchGradient::gathered(const std::vector<const Tensor*>& ranges,
+                                            bool are_wanted) {
+  std::vector<Tensor> whole(ranges.size());
   Tensor flat = Tensor::empty({layout_->size()}, DType::f32);
   for (const GradientLayout::Bucket& b : layout_->buckets()) {
     const std::span values(flat.data<float>() + b.begin, static_cast<size_t>(b.size));
@@ -372,7 +374,7 @@ void BatchGradient::gather_to_rank_0(std::vector<Tensor>& whole,
       if (ranges[i] != nullptr) std::copy_n(ranges[i]->data<float>(), n, values.data() + at);
     });
     group_->all_gather(values);
-    if (group_->rank() != 0) continue;
+    if (!are_wanted) continue;
     for (int64_t k = b.first; k < b.last; ++k) {
       const size_t i = layout_->order()[static_cast<size_t>(k)];
       if (ranges[i] == nullptr) continue;
@@ -381,6 +383,7 @@ void BatchGradient::gather_to_rank_0(std::vector<Tensor>& whole,
       std::copy_n(flat.data<float>() + layout_->begin(i), p.elements(), whole[i].data<float>());
     }
   }
+  return whole;
 }
 
 std::vector<Moments> BatchGradient::whole_moments(const Optimizer& optimizer) {
@@ -388,11 +391,10 @@ std::vector<Moments> BatchGradient::whole_moments(const Optimizer& optimizer) {
   if (is_alone()) return mine;
   std::vector<Moments> all(mine.size());
   for (Tensor Moments::*kind : {&Moments::m, &Moments::v}) {
-    std::vector<Tensor> whole(mine.size());
     std::vector<const Tensor*> ranges;
     for (const Moments& m : mine) ranges.push_back((m.*kind).defined() ? &(m.*kind) : nullptr);
     if (std::ranges::all_of(ranges, [](const Tensor* t) { return t == nullptr; })) continue;
-    gather_to_rank_0(whole, ranges);
+    const std::vector<Tensor> whole = gathered(ranges, group_->rank() == 0);
     for (size_t i = 0; i < all.size(); ++i) all[i].*kind = whole[i];
   }
   std::vector<Tensor> averages = whole_averages(optimizer);
@@ -404,15 +406,13 @@ std::vector<Tensor> BatchGradient::whole_averages(const Optimizer& optimizer) {
   const std::vector<Moments>& mine = optimizer.moments();
   std::vector<Tensor> whole;
   if (std::ranges::none_of(mine, [](const Moments& m) { return m.ema.defined(); })) return whole;
-  whole.resize(mine.size());
+  if (is_alone()) {
+    for (const Moments& m : mine) whole.push_back(m.ema.clone());
+    return whole;
+  }
   std::vector<const Tensor*> ranges;
   for (const Moments& m : mine) ranges.push_back(&m.ema);
-  if (is_alone()) {
-    for (size_t i = 0; i < mine.size(); ++i) whole[i] = mine[i].ema.clone();
-  } else {
-    gather_to_rank_0(whole, ranges);
-  }
-  if (group_->rank() != 0) return whole;
+  whole = gathered(ranges, true);
   for (size_t i = 0; i < whole.size(); ++i) {  // those that every rank has whole
     if (parameters().all()[i]->is_fixed()) whole[i] = mine[i].ema.clone();
   }

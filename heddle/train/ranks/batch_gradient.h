@@ -74,9 +74,9 @@ class BatchGradient {
   /// Optimizer::step() with this gradient; afterwards all weights are known.
   void step(Optimizer& optimizer, double learning_rate, double factor);
 
-  /// Whole moments, on rank 0; on other ranks they are undefined. All ranks call it.
+  /// Whole moments, on rank 0; on other ranks m and v are undefined. All ranks call it.
   std::vector<Moments> whole_moments(const Optimizer& optimizer);
-  /// The moving averages alone, on rank 0, to be written to.
+  /// The moving averages alone, on all ranks, to be written to.
   std::vector<Tensor> whole_averages(const Optimizer& optimizer);
 
   /// Bytes of the sums of shards.
@@ -100,7 +100,7 @@ class BatchGradient {
   int64_t send_weights(const GradientLayout::Bucket& bucket);
   void take_weights(const GradientLayout::Bucket& bucket);
   dist::StartedValues started(const GradientLayout::Bucket& bucket);
-  void gather_to_rank_0(std::vector<Tensor>& whole, const std::vector<const Tensor*>& ranges);
+  std::vector<Tensor> gathered(const std::vector<const Tensor*>& ranges, bool are_wanted);
 
   Task* task_;
   int64_t shards_, accumulate_;

@@ -88,6 +88,26 @@ NamedTensors gathered(dist::Group& group, const NamedTensors& mine) {
   return all;
 }
 
+std::vector<Tensor> told_by_rank_0(dist::Group& group, const nn::Parameters& parameters,
+                                   std::vector<Tensor> of_rank_0) {
+  if (group.is_alone()) return of_rank_0;
+  std::vector<Tensor> all;
+  for (size_t i = 0; i < parameters.all().size(); ++i) {
+    const nn::Parameter& p = *parameters.all()[i];
+    const bool gives = group.rank() == 0;
+    Tensor values = gives ? of_rank_0.at(i) : Tensor::empty(p.shape(), DType::f32);
+    const auto bytes = std::as_writable_bytes(
+        std::span(values.data<float>(), static_cast<size_t>(values.elements())));
+    const std::string told = group.broadcast(
+        gives ? std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) : "");
+    check(told.size() == bytes.size(), ErrorKind::internal, "'{}': rank 0 told {} bytes, not {}",
+          p.name(), told.size(), bytes.size());
+    if (!gives) std::memcpy(bytes.data(), told.data(), told.size());
+    all.push_back(std::move(values));
+  }
+  return all;
+}
+
 void check_same_weights(dist::Group& group, const nn::Parameters& parameters, int64_t update) {
   if (group.is_alone()) return;
   const std::vector<std::string> all = group.gather(checksum_of(parameters));
@@ -95,6 +115,12 @@ void check_same_weights(dist::Group& group, const nn::Parameters& parameters, in
     check(all[rank] == all[0], ErrorKind::internal,
           "update {}: the weights of rank {} are not those of rank 0", update, rank);
   }
+}
+
+void check_same_model(dist::Group& group, const std::string& path,
+                      const nn::Parameters& parameters) {
+  if (group.is_alone()) return;
+  dist::check_equal(group, {{"the model in " + path, checksum_of(parameters)}});
 }
 
 void check_same_state(dist::Group& group, const std::string& path,

@@ -73,13 +73,13 @@ class ClassTask final : public TextTask {
     return accumulate_classes(model(), batch.tokens(), batch.targets, run);
   }
 
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
     const AnswerScore score = score_answers(
         model(), answer_classes,
         {.classes = static_cast<int64_t>(labels_.size()),
          .samples = static_cast<int64_t>(val_.size()),
          .add = [this](SequenceBatch& batch, int64_t s) { add_example(batch, val_, s); }},
-        run);
+        run, group);
     return {.loss = score.loss(),
             .metrics = {{"accuracy", score.confusion.accuracy()},
                         {"macro_f1", score.confusion.macro_f1()}}};

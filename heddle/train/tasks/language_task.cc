@@ -6,6 +6,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
 #include "heddle/data/batches.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/stream_memory.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr int64_t kValidationRows = 4096;
 // Sequences of a stream of validation at least: the first of each remembers nothing.
 constexpr int64_t kLeastStreamBlocks = 16;
+// Rows of streams that are read side by side: few, so that ranks can share the streams.
+constexpr int64_t kStreamRows = 256;
 
 // Ids of the text that one stream of randomness draws anew; no id is joined across such parts.
 constexpr size_t kPartIds = 4096;
@@ -123,8 +126,8 @@ class LanguageTask final : public TextTask {
 
   // Each held-out token but the first is predicted once, from what stands before it in its sequence
   // and what is remembered of those before.
-  ValidationScore validate(const nn::Run& run) override {
-    const LossSums sums = remembers_ ? streams_loss(run) : blocks_loss(run);
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
+    const LossSums sums = remembers_ ? streams_loss(run, group) : blocks_loss(run, group);
     return {.loss = sums.nll / static_cast<double>(sums.predicted)};
   }
 
@@ -172,39 +175,53 @@ class LanguageTask final : public TextTask {
     drawn_epoch_ = epoch;
   }
 
-  LossSums blocks_loss(const nn::Run& run) const {
-    const auto last = static_cast<int64_t>(val_.size()) - 1;
-    const int64_t most = std::max<int64_t>(1, kValidationRows / block_) * block_;
+  // Sums of passes that ranks share.
+  template <class F>
+  static LossSums shared_loss(dist::Group& group, int64_t passes, const F& loss_of_pass) {
     LossSums sums;
-    for (int64_t begin = 0; begin < last; begin += most) {
-      SequenceBatch batch;
-      for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
-        add(batch, val_, at, std::min(block_, last - at), at / block_);
-      }
-      sums += batch_loss(*language_, batch.tokens(), run, batch.targets);
+    for (const LossSums& of_pass : dist::share_out_each<LossSums>(group, passes, loss_of_pass)) {
+      sums += of_pass;
     }
     return sums;
   }
 
-  // The same sequences, in parts of the text that are read side by side, each from its beginning.
-  LossSums streams_loss(const nn::Run& run) const {
+  LossSums blocks_loss(const nn::Run& run, dist::Group& group) const {
+    const auto last = static_cast<int64_t>(val_.size()) - 1;
+    const int64_t most = std::max<int64_t>(1, kValidationRows / block_) * block_;
+    return shared_loss(group, (last + most - 1) / most, [&](int64_t pass) {
+      SequenceBatch batch;
+      const int64_t begin = pass * most;
+      for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
+        add(batch, val_, at, std::min(block_, last - at), at / block_);
+      }
+      return batch_loss(*language_, batch.tokens(), run, batch.targets);
+    });
+  }
+
+  // The same sequences, in parts of the text that are read some side by side, each from its
+  // beginning.
+  LossSums streams_loss(const nn::Run& run, dist::Group& group) const {
     const auto last = static_cast<int64_t>(val_.size()) - 1;
     const int64_t blocks = (last + block_ - 1) / block_;
     const int64_t streams = std::clamp<int64_t>(blocks / kLeastStreamBlocks, 1, text().batch_size);
     const int64_t each = (blocks + streams - 1) / streams;
-    nn::Memory memory;
-    LossSums sums;
-    for (int64_t step = 0; step < each; ++step) {
-      SequenceBatch batch;
-      for (int64_t stream = 0; stream < streams; ++stream) {
-        const int64_t at = std::min((stream * each + step) * block_, last);
-        add(batch, val_, at, std::min(block_, last - at), at / block_);  // empty behind the end
+    const int64_t at_once = std::max<int64_t>(1, kStreamRows / block_);
+    return shared_loss(group, (streams + at_once - 1) / at_once, [&](int64_t pass) {
+      nn::Memory memory;
+      LossSums sums;
+      for (int64_t step = 0; step < each; ++step) {
+        SequenceBatch batch;
+        const int64_t first = pass * at_once;
+        for (int64_t stream = first; stream < std::min(first + at_once, streams); ++stream) {
+          const int64_t at = std::min((stream * each + step) * block_, last);
+          add(batch, val_, at, std::min(block_, last - at), at / block_);  // empty behind the end
+        }
+        nn::TokenRows tokens = batch.tokens();
+        tokens.memory = &memory;
+        sums += batch_loss(*language_, tokens, run, batch.targets);
       }
-      nn::TokenRows tokens = batch.tokens();
-      tokens.memory = &memory;
-      sums += batch_loss(*language_, tokens, run, batch.targets);
-    }
-    return sums;
+      return sums;
+    });
   }
 
   // text[begin, begin + length) predicts the tokens behind each.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "heddle/base/profile.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/search/best_tokens.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
@@ -268,12 +269,16 @@ Answers answer_permuted(const Model& model, SequenceBatch& batch, const nn::Run&
 }
 
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,
-                          const nn::Run& run) {
+                          const nn::Run& run, dist::Group& group) {
   AnswerScore score{{}, Confusion(q.classes)};
-  for (int64_t begin = 0; begin < q.samples; begin += q.at_once) {
+  const auto pass = [&](int64_t i) {
     SequenceBatch batch;
-    for (int64_t s = begin; s < std::min(begin + q.at_once, q.samples); ++s) q.add(batch, s);
-    const Answers a = answer(model, batch, run, q.keeps);
+    const int64_t begin = i * q.at_once, end = std::min(begin + q.at_once, q.samples);
+    for (int64_t s = begin; s < end; ++s) q.add(batch, s);
+    return answer(model, batch, run, q.keeps);
+  };
+  const int64_t passes = (q.samples + q.at_once - 1) / q.at_once;
+  for (const Answers& a : dist::share_out_each<Answers>(group, passes, pass)) {
     score.sums += a.sums;
     for (size_t i = 0; i < a.truths.size(); ++i) score.confusion.add(a.truths[i], a.answers[i]);
     if (!q.keeps) continue;

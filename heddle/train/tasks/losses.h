@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/data/batches.h"
+#include "heddle/dist/group.h"
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/train/batches/sequences.h"
 #include "heddle/train/scores.h"
@@ -75,6 +76,11 @@ struct Answers {
   LossSums sums = {};
   std::vector<int32_t> truths = {}, answers = {};
   std::vector<float> truth_log_p = {}, answer_log_p = {};  ///< if they are wanted
+
+  template <class V>
+  void parts(V& v) {
+    v(sums, truths, answers, truth_log_p, answer_log_p);
+  }
 };
 Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run,
                       bool wants_log_p = false);
@@ -102,8 +108,9 @@ struct AnswerScore {
   double loss() const { return sums.nll / static_cast<double>(sums.predicted); }
 };
 
-/// Asks all of them; `answer`: one of the functions above.
+/// Asks all of them; `answer`: one of the functions above. The ranks share the passes, all call it,
+/// and all know the score.
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer,
-                          const Questions& questions, const nn::Run& run);
+                          const Questions& questions, const nn::Run& run, dist::Group& group);
 
 }  // namespace heddle::train

@@ -48,14 +48,15 @@ class MaskedTask final : public ChunkTask {
     return accumulate_masked(model(), batch, next, run);
   }
 
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
     const auto held_out = [this](SequenceBatch& batch, int64_t s) {
       std::vector<int32_t> next;
       add(batch, next, val_, s, kHeldOutEpoch);
     };
     const AnswerScore score = score_answers(
         model(), answer_masked,
-        {.classes = model().vocab_size(), .samples = std::ssize(val_), .add = held_out}, run);
+        {.classes = model().vocab_size(), .samples = std::ssize(val_), .add = held_out}, run,
+        group);
     check(score.sums.predicted > 0, ErrorKind::data,
           "no token of the held-out text is hidden; hold out more of it, or raise `mask_share`");
     return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};

@@ -47,13 +47,14 @@ class PermutationTask final : public ChunkTask {
     return accumulate_permuted(model(), batch, run);
   }
 
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
     const auto held_out = [this](SequenceBatch& batch, int64_t s) {
       add(batch, val_, s, kHeldOutEpoch);
     };
     const AnswerScore score = score_answers(
         model(), answer_permuted,
-        {.classes = model().vocab_size(), .samples = std::ssize(val_), .add = held_out}, run);
+        {.classes = model().vocab_size(), .samples = std::ssize(val_), .add = held_out}, run,
+        group);
     return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
   }
 

@@ -6,6 +6,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/decoding/translate.h"
 
 namespace heddle::train {
@@ -25,6 +26,24 @@ std::vector<std::string> best_texts(const std::vector<std::vector<EndedText>>& s
     texts.push_back(std::ranges::max_element(all, {}, score)->text);
   }
   return texts;
+}
+
+// What the beam of each sentence ended with.
+std::vector<std::vector<EndedText>> all_ended(const LoadedModel& model,
+                                              const std::vector<std::vector<int32_t>>& sources,
+                                              const TranslateOptions& options, LengthPenalty kind) {
+  std::vector<std::vector<EndedText>> sentences;
+  for (const Translation& best : translate_ids(model.translator(), sources, options)) {
+    std::vector<EndedText>& all = sentences.emplace_back();
+    const auto add = [&](const Translation& t) {
+      const int64_t length = std::ssize(t.ids) + 1;
+      all.push_back(
+          {model.target().decode(t.ids), t.score * length_penalty(length, 1, kind), length});
+    };
+    add(best);
+    std::ranges::for_each(best.others, add);
+  }
+  return sentences;
 }
 
 }  // namespace
@@ -54,24 +73,20 @@ TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sen
 
 TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
                         const std::vector<std::string>& references, int64_t beam,
-                        Precision precision) {
+                        Precision precision, dist::Group& group) {
   const LengthPenalty kind =
       model.model->config().is_own_format() ? LengthPenalty::wu : LengthPenalty::power;
   TranslateOptions options = default_options(model);
   options.search.beam = options.search.n_best = beam;
   options.search.length_penalty = 1;
   options.precision = precision;
-  std::vector<std::vector<EndedText>> sentences;
-  for (const Translation& best : translate_ids(model.translator(), sources, options)) {
-    std::vector<EndedText>& all = sentences.emplace_back();
-    const auto add = [&](const Translation& t) {
-      const int64_t length = std::ssize(t.ids) + 1;
-      all.push_back(
-          {model.target().decode(t.ids), t.score * length_penalty(length, 1, kind), length});
-    };
-    add(best);
-    std::ranges::for_each(best.others, add);
-  }
+  const auto search = [&](std::span<const int64_t> items) {
+    std::vector<std::vector<int32_t>> some;
+    for (const int64_t i : items) some.push_back(sources[static_cast<size_t>(i)]);
+    return all_ended(model, some, options, kind);
+  };
+  const auto sentences =
+      dist::share_out<std::vector<EndedText>>(group, std::ssize(sources), search);
   TunedSearch tuned = choose_length_penalty(sentences, references, kind);
   tuned.beam = beam;
   return tuned;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dist/group.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/search/beam.h"
 #include "heddle/train/metrics/significance.h"
@@ -15,6 +16,11 @@ struct EndedText {
   std::string text;
   double log_p = 0;
   int64_t length = 0;  ///< tokens, the end counted
+
+  template <class V>
+  void parts(V& v) {
+    v(text, log_p, length);
+  }
 };
 
 struct TunedSearch {
@@ -30,11 +36,12 @@ struct TunedSearch {
 TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sentences,
                                   const std::vector<std::string>& references, LengthPenalty kind);
 
-/// The same of what one search with such a beam ends with. The same for any number of threads.
+/// The same of what one search with such a beam ends with, which the ranks share: all call it. The
+/// same for any number of threads and ranks.
 /// sources: ids
 TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
                         const std::vector<std::string>& references, int64_t beam,
-                        Precision precision);
+                        Precision precision, dist::Group& group);
 
 /// Puts it into generation_config.json of a folder; where there is none, with what config.json says
 /// of the search.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/dist/group.h"
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
 #include "heddle/train/config.h"
@@ -52,8 +53,9 @@ class Task {
   /// To be called when parameters() have changed otherwise than by accumulate().
   virtual void parameters_changed() {}
 
-  /// Scores the weights on the held-out text.
-  virtual ValidationScore validate(const nn::Run& run) = 0;
+  /// Scores the weights on the held-out text, which the ranks share: all of them call it, and have
+  /// the same score, of the same bits as of one rank. See dist::share_out().
+  virtual ValidationScore validate(const nn::Run& run, dist::Group& group) = 0;
   /// What the last validate() found out beside its scores, for log and report: an object of numbers
   /// and of "warnings", texts; null: nothing.
   virtual Json findings() const { return {}; }
@@ -61,8 +63,9 @@ class Task {
   virtual std::vector<Json> samples() = 0;
   /// Writes a model directory.
   virtual void save_model(const std::string& folder) const = 0;
-  /// The run is at its end, and its best model in this folder: what is left to be found out of it.
-  virtual void finish(const std::string&) {}
+  /// The run is at its end, and its best model in this folder, which all ranks see: what is left to
+  /// be found out of it. All ranks call it; rank 0 alone writes.
+  virtual void finish(const std::string&, dist::Group&) {}
 };
 
 /// Checks that the files of a run are there, before anything is written, and the model that

@@ -5,11 +5,13 @@
 #include "heddle/base/log.h"
 #include "heddle/base/rng.h"
 #include "heddle/data/batches.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/subword_sampler.h"
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/metrics.h"
+#include "heddle/train/ranks/rank_messages.h"
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/train/tasks/search_tuning.h"
@@ -58,18 +60,26 @@ class TranslationTask final : public ModelTask {
   }
 
   // The loss over target tokens, the end included, and sacreBLEU (0 to 100) if it is wanted.
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
     const BatchPlan plan =
         plan_epoch(lengths_of(corpora_.val),
                    {.batch_tokens = own<Fields>().batch_tokens, .shuffle = false}, 0);
-    LossSums sums;
-    for (int64_t i = 0; i < plan.size(); ++i) {
+    const auto loss_of = [&](int64_t i) {
       const auto batch = make_translation_batch(corpora_.val, plan.batch(i), special_ids());
-      sums += batch_loss(*translator_, batch, run);
+      return batch_loss(*translator_, batch, run);
+    };
+    LossSums sums;
+    for (const LossSums& of_batch : dist::share_out_each<LossSums>(group, plan.size(), loss_of)) {
+      sums += of_batch;
     }
     ValidationScore score{.loss = sums.nll / static_cast<double>(sums.predicted)};
     if (!wants_bleu()) return score;
-    const std::vector<std::string> hypotheses = translated(sources_, own<Fields>().validation_beam);
+    const auto hypotheses = dist::share_out<std::string>(
+        group, std::ssize(sources_), [&](std::span<const int64_t> sentences) {
+          std::vector<std::vector<int32_t>> some;
+          for (const int64_t i : sentences) some.push_back(sources_[static_cast<size_t>(i)]);
+          return translated(some, own<Fields>().validation_beam);
+        });
     score.metrics = {{"bleu", corpus_bleu(hypotheses, references_).score}};
     return score;
   }
@@ -96,11 +106,15 @@ class TranslationTask final : public ModelTask {
     if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
-  void finish(const std::string& best) override {
+  void finish(const std::string& best, dist::Group& group) override {
     const int64_t beam = own<Fields>().tuned_beam;
     if (beam == 0) return;
-    const TunedSearch tuned = tune_search(load_translation_model(best), sources_, references_, beam,
-                                          resolve_precision(config_.precision));
+    const LoadedModel model = load_translation_model(best);
+    check_same_model(group, best, model.parameters);
+    const TunedSearch tuned = tune_search(model, sources_, references_, beam,
+                                          resolve_precision(config_.precision), group);
+    group.barrier();  // all have read what is written to now
+    if (group.rank() != 0) return;
     save_search(best, tuned);
     log_info(
         "search: beam {}, length penalty {:.1f}: validation BLEU {:.2f} ± {:.2f} ({:.2f} with 1)",

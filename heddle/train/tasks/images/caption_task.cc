@@ -11,6 +11,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/data/captions.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
@@ -239,24 +240,22 @@ class CaptionTask final : public PixelTask {
     return loss_of(images_.train, samples, captions, run, true);
   }
 
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
+    const auto passes_of = [](int64_t images) { return (images + kAtOnce - 1) / kAtOnce; };
     LossSums sums;
-    for (int64_t begin = 0; begin < images_.val.size(); begin += kAtOnce) {
-      std::vector<int64_t> samples;
-      CaptionBatch captions;
-      for (int64_t i = begin; i < std::min(begin + kAtOnce, images_.val.size()); ++i) {
-        for (const std::vector<int32_t>& ids : val_ids_[static_cast<size_t>(i)]) {
-          captions.add(i - begin, ids, captioner().facts(), 0);
-        }
-        samples.push_back(i);
-      }
-      const NoGrad off;
-      sums += loss_of(images_.val, samples, captions, run, false);
+    for (const LossSums& of_pass : dist::share_out_each<LossSums>(
+             group, passes_of(images_.val.size()),
+             [&](int64_t pass) { return held_out_loss(pass * kAtOnce, run); })) {
+      sums += of_pass;
     }
     ValidationScore score{.loss = sums.nll / static_cast<double>(sums.predicted)};
     if (judged_.empty()) return score;
-    const CaptionScores found =
-        score_captions(captioner(), tokenizer_, encoded(judged_), exam_, options());
+    CaptionScores found;
+    for (const CaptionScores& of_pass : dist::share_out_each<CaptionScores>(
+             group, passes_of(std::ssize(judged_)),
+             [&](int64_t pass) { return judged_captions(static_cast<size_t>(pass * kAtOnce)); })) {
+      found += of_pass;
+    }
     const auto share = [&](CaptionKind kind) {
       return found.kinds[static_cast<size_t>(kind)].true_share();
     };
@@ -353,9 +352,8 @@ class CaptionTask final : public PixelTask {
       std::optional<CaptionScene> scene = reader.read(images_.val.scene(i));
       if (!scene) continue;
       judged_.push_back(i);
-      exam_.scenes.push_back(*std::move(scene));
       const auto captions = images_.val.captions(i);
-      exam_.references.emplace_back(captions.begin(), captions.end());
+      exam_.add(*std::move(scene), {captions.begin(), captions.end()});
     }
     reader.warn("train");
     const bool is_selected = config_.select == "true";
@@ -370,6 +368,27 @@ class CaptionTask final : public PixelTask {
          "captions "
          "cannot be judged by truth; {} loss",
          counted(std::min(fields().judged_images, images_.val.size()), "held-out image"), wanting);
+  }
+
+  // Of a pass of held-out images.
+  LossSums held_out_loss(int64_t begin, const nn::Run& run) const {
+    std::vector<int64_t> samples;
+    CaptionBatch captions;
+    for (int64_t i = begin; i < std::min(begin + kAtOnce, images_.val.size()); ++i) {
+      for (const std::vector<int32_t>& ids : val_ids_[static_cast<size_t>(i)]) {
+        captions.add(i - begin, ids, captioner().facts(), 0);
+      }
+      samples.push_back(i);
+    }
+    const NoGrad off;
+    return loss_of(images_.val, samples, captions, run, false);
+  }
+  // Of a pass of those that are judged by their scenes.
+  CaptionScores judged_captions(size_t begin) const {
+    const size_t end = std::min(begin + static_cast<size_t>(kAtOnce), judged_.size());
+    const std::span<const int64_t> images = std::span(judged_).subspan(begin, end - begin);
+    return score_captions(captioner(), tokenizer_, encoded(images), exam_.part(begin, end),
+                          options());
   }
 
   // Numbers of the captions that count of an image in an epoch.

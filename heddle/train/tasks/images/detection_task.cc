@@ -9,6 +9,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/detect.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/train/batches/object_images.h"
@@ -206,11 +207,14 @@ class DetectionTask final : public PixelTask {
     return accumulate_objects(batch, objects, keys, run);
   }
 
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
     SetLossSums sums;
     std::vector<DetectedImage> found;
-    for (int64_t begin = 0; begin < images_.val.size; begin += kAtOnce) {
-      Judged judged = judge_images(begin, std::min(begin + kAtOnce, images_.val.size), run);
+    const int64_t n = images_.val.size;
+    const auto pass = [&](int64_t i) {
+      return judge_images(i * kAtOnce, std::min((i + 1) * kAtOnce, n), run);
+    };
+    for (Judged& judged : dist::share_out_each<Judged>(group, (n + kAtOnce - 1) / kAtOnce, pass)) {
       sums += judged.sums;
       std::ranges::move(judged.found, std::back_inserter(found));
     }
@@ -335,6 +339,11 @@ class DetectionTask final : public PixelTask {
   struct Judged {
     SetLossSums sums;
     std::vector<DetectedImage> found = {};
+
+    template <class V>
+    void parts(V& v) {
+      v(sums, found);
+    }
   };
   Judged judge_images(int64_t begin, int64_t end, const nn::Run& run) const {
     const auto n = static_cast<size_t>(end - begin);

@@ -8,6 +8,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/train/tasks/images/image_fields.h"
 #include "heddle/train/tasks/images/image_judge.h"
 #include "heddle/train/tasks/images/image_loss.h"
@@ -162,11 +163,14 @@ class ImageTask final : public PixelTask {
     return accumulate_images(model(), batch.rows(), targets, run);
   }
 
-  ValidationScore validate(const nn::Run& run) override {
+  ValidationScore validate(const nn::Run& run, dist::Group& group) override {
+    const int64_t n = images_.val.size();
+    const auto pass = [&](int64_t i) {
+      return judge(i * kAtOnce, std::min((i + 1) * kAtOnce, n), run);
+    };
     std::vector<ImageAnswer> all;
-    for (int64_t begin = 0; begin < images_.val.size(); begin += kAtOnce) {
-      const std::vector<ImageAnswer> some =
-          judge(begin, std::min(begin + kAtOnce, images_.val.size()), run);
+    for (const auto& some :
+         dist::share_out_each<std::vector<ImageAnswer>>(group, (n + kAtOnce - 1) / kAtOnce, pass)) {
       all.insert(all.end(), some.begin(), some.end());
     }
     worst_ = worst_of(all, kMostShown);
