@@ -9,6 +9,7 @@
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/run_history.h"
 #include "heddle/models/captioner.h"
+#include "heddle/train/ranks/gradient_layout.h"
 
 namespace heddle::inspect {
 namespace {
@@ -43,6 +44,8 @@ class Analyzer {
     a_.has_image = images_ != nullptr || captioner_ != nullptr;
     a_.workload = w;
     a_.parameters = parameters_.elements();
+    const train::GradientLayout layout(parameters_, 1);
+    for (const auto& bucket : layout.buckets()) a_.gradient_buckets.push_back(bucket.size);
     for (const auto& p : parameters_.all()) {
       a_.matrix_parameters += p->shape().rank() > 1 && !p->is_buffer() ? p->elements() : 0;
     }

@@ -80,6 +80,7 @@ struct Analysis {
   Workload workload = {};            ///< with its zeros filled in
   std::vector<Step> steps = {};
   int64_t parameters = 0, matrix_parameters = 0;
+  std::vector<int64_t> gradient_buckets = {};  ///< gradients that leave a rank together
   // FLOPs of the batch.
   int64_t forward_flops = 0;
   int64_t attention_flops = 0;  ///< the part of forward_flops that grows with the square of length

@@ -1,10 +1,12 @@
 // The closed form of an update's time, and the rates of links.
 #include "heddle/inspect/scaling.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 #include "heddle/base/error.h"
 
@@ -40,8 +42,8 @@ double link_rate(const std::string& text) {
        "the link is '{}'; a rate is needed such as 10GbE, 25Gbit/s, 800Mbit/s or 1.2GB/s", text);
 }
 
-std::vector<RankedUpdate> ranked_updates(double update_seconds, int64_t parameters, int64_t ranks,
-                                         const RankLink& link) {
+std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vector<int64_t>& buckets,
+                                         int64_t ranks, const RankLink& link) {
   check(ranks >= 1 && std::has_single_bit(static_cast<uint64_t>(ranks)) && ranks <= 1 << 16,
         ErrorKind::usage, "{} ranks: a power of two up to 65536 is needed", ranks);
   check(std::isfinite(update_seconds) && update_seconds > 0, ErrorKind::usage,
@@ -51,15 +53,26 @@ std::vector<RankedUpdate> ranked_updates(double update_seconds, int64_t paramete
         "a link of {} bytes a second, {} seconds late: more than 0, and at least 0 "
         "are needed",
         link.bytes_per_second, link.latency);
+  const auto all_values =
+      static_cast<double>(std::accumulate(buckets.begin(), buckets.end(), int64_t{0}));
   std::vector<RankedUpdate> all;
   for (int64_t r = 1, halvings = 0; r <= ranks; r *= 2, ++halvings) {
     const auto n = static_cast<double>(r);
-    const double bytes = 2 * (n - 1) / n * 4 * static_cast<double>(parameters);
-    all.push_back(
-        {.ranks = r,
-         .compute = update_seconds / n,
-         .wire = bytes / link.bytes_per_second + 2 * static_cast<double>(halvings) * link.latency,
-         .bytes = std::llround(bytes)});
+    const double sent = (n - 1) / n * 4;  // bytes of a value, one way
+    const double late = static_cast<double>(halvings) * link.latency;
+    RankedUpdate u{.ranks = r, .compute = update_seconds / n};
+    const double backward = kBackwardShare * u.compute;
+    double sums = 0, values = 0, end = 0;  // seconds of sums; gradients made; when sums have come
+    for (const int64_t bucket : buckets) {
+      const double wire = sent * static_cast<double>(bucket) / link.bytes_per_second + late;
+      values += static_cast<double>(bucket);
+      end = std::max(end, backward * values / all_values) + wire;
+      sums += wire;
+    }
+    u.bytes = std::llround(2 * sent * all_values);
+    u.wire = 2 * sums;
+    u.hidden = std::max(0.0, sums - (end - backward));
+    all.push_back(u);
   }
   return all;
 }

@@ -21,19 +21,27 @@ double link_rate(const std::string& text);
 /// An update on so many ranks, in seconds.
 struct RankedUpdate {
   int64_t ranks = 1;
-  double compute = 0;  ///< of each rank's shards
-  double wire = 0;     ///< sums of the gradients, then the weights, behind all computing
+  double compute = 0;  ///< of each rank's shard
+  double wire = 0;     ///< sums of the gradients, then the weights
+  double hidden = 0;   ///< of it: sums on their way while the backward pass goes on
   int64_t bytes = 0;   ///< that each rank sends
-  double seconds() const { return compute + wire; }
+  double seconds() const { return compute + wire - hidden; }
 };
 
-/// For 1, 2, 4, .. `ranks` (a power of two), by the closed form
-///   t(R) = t(1) / R + 2 (R - 1) / R * 4 P / rate + 2 log2(R) * latency:
-/// P gradients in f32 are halved log2(R) times on their way to the rank that keeps their sum, and
-/// the new weights come back the same way.
-/// update_seconds: of one rank alone    parameters: P
+/// What a backward pass takes of the computing of a shard: two products for each of the forward
+/// pass.
+constexpr double kBackwardShare = 2.0 / 3;
+
+/// For 1, 2, 4, .. `ranks` (a power of two), each with one shard, by the closed form
+///   t(R) = t(1) / R + left + w(P),    w(n) = (R - 1) / R * 4 n / rate + log2(R) * latency:
+/// a bucket of n gradients in f32 is halved log2(R) times on its way to the ranks that keep its
+/// sums, and the new weights come back the same way. Sums of bucket i leave behind that of bucket
+/// i - 1 and not before its gradients are there, which a backward pass makes at an even rate:
+///   e(i) = max(e(i - 1), kBackwardShare * t(1) / R * (n(1) + .. + n(i)) / P) + w(n(i));
+/// `left` is what is on its way when the backward pass has ended.
+/// update_seconds: of one rank alone    buckets: gradients of each, as they leave
 /// Errors: usage if `ranks` is no power of two, or a number is not positive
-std::vector<RankedUpdate> ranked_updates(double update_seconds, int64_t parameters, int64_t ranks,
-                                         const RankLink& link);
+std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vector<int64_t>& buckets,
+                                         int64_t ranks, const RankLink& link);
 
 }  // namespace heddle::inspect

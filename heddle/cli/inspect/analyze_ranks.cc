@@ -47,7 +47,7 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
                               counted(num_threads(), "thread"));
   }
   cost.updates = inspect::ranked_updates(
-      seconds, a.parameters, flags.ranks,
+      seconds, a.gradient_buckets, flags.ranks,
       {.bytes_per_second = inspect::link_rate(flags.link), .latency = flags.latency * 1e-6});
   return cost;
 }
@@ -55,15 +55,19 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
 std::string to_text(const RanksCost& cost) {
   std::string text = fmt::format(
       "\nan update on several ranks over {} (one rank: {})\n  "
-      "{:>6}{:>16}{:>16}{:>16}{:>12}{:>18}\n",
-      cost.link, cost.update, "ranks", "compute", "wire", "update", "efficiency", "sent by each");
+      "{:>6}{:>16}{:>16}{:>16}{:>16}{:>12}{:>18}\n",
+      cost.link, cost.update, "ranks", "compute", "wire", "of it hidden", "update", "efficiency",
+      "sent by each");
   for (const inspect::RankedUpdate& u : cost.updates) {
-    text += fmt::format("  {:>6}{:>13.2f} ms{:>13.2f} ms{:>13.2f} ms{:>10.1f} %{:>15.1f} MB\n",
-                        u.ranks, 1e3 * u.compute, 1e3 * u.wire, 1e3 * u.seconds(),
-                        100 * efficiency(cost, u), static_cast<double>(u.bytes) / 1e6);
+    text += fmt::format(
+        "  {:>6}{:>13.2f} ms{:>13.2f} ms{:>13.2f} ms{:>13.2f} ms{:>10.1f} %{:>15.1f} MB\n", u.ranks,
+        1e3 * u.compute, 1e3 * u.wire, 1e3 * u.hidden, 1e3 * u.seconds(), 100 * efficiency(cost, u),
+        static_cast<double>(u.bytes) / 1e6);
   }
   return text +
-         "  t(R) = t(1) / R + 2 (R - 1) / R * 4 bytes * parameters / rate + 2 log2(R) * latency\n";
+         "  t(R) = t(1) / R + wire - hidden, wire = 2 ((R - 1) / R * 4 bytes * parameters / rate + "
+         "buckets * log2(R) * latency);\n  hidden: the sums of gradients that leave while the "
+         "backward pass of a rank's one shard goes on\n";
 }
 
 Json to_json(const RanksCost& cost) {
@@ -71,6 +75,7 @@ Json to_json(const RanksCost& cost) {
     return Json::object({{"ranks", u.ranks},
                          {"compute_seconds", u.compute},
                          {"wire_seconds", u.wire},
+                         {"hidden_seconds", u.hidden},
                          {"seconds", u.seconds()},
                          {"efficiency", efficiency(cost, u)},
                          {"bytes_sent", u.bytes}});
