@@ -127,6 +127,7 @@ void train(const Work& work, dist::Meeting meeting, double& seconds) {
     wire.set_scale(1);
   }
   seconds = (sg4::Engine::get_clock() - begin) / kUpdates;
+  group.close();
 }
 
 // Ranks that have met, in one process.

@@ -25,7 +25,8 @@ class GradientLayout {
 
   static constexpr int64_t kBucketValues = int64_t{6} << 20;
 
-  /// least_values: a bucket is full when it has so many.
+  /// least_values: a bucket is full when it has so many; or an eighth of all, so that those of a
+  /// small model too leave during its backward pass.
   GradientLayout(const nn::Parameters& parameters, int64_t shards,
                  int64_t least_values = kBucketValues);
 
