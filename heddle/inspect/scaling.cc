@@ -58,19 +58,23 @@ std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vecto
   std::vector<RankedUpdate> all;
   for (int64_t r = 1, halvings = 0; r <= ranks; r *= 2, ++halvings) {
     const auto n = static_cast<double>(r);
-    const double sent = (n - 1) / n * 4;  // bytes of a value, one way
-    const double late = static_cast<double>(halvings) * link.latency;
+    const auto seconds = [&](double values, DType type) {  // one way
+      const double bytes = (n - 1) / n * static_cast<double>(size_of(type)) * values;
+      return bytes / link.bytes_per_second + static_cast<double>(halvings) * link.latency;
+    };
     RankedUpdate u{.ranks = r, .compute = update_seconds / n};
     const double backward = kBackwardShare * u.compute;
     double sums = 0, values = 0, end = 0;  // seconds of sums; gradients made; when sums have come
     for (const int64_t bucket : buckets) {
-      const double wire = sent * static_cast<double>(bucket) / link.bytes_per_second + late;
-      values += static_cast<double>(bucket);
-      end = std::max(end, backward * values / all_values) + wire;
-      sums += wire;
+      const auto count = static_cast<double>(bucket);
+      const double sum = seconds(count, link.gradients);
+      values += count;
+      end = std::max(end, backward * values / all_values) + sum;
+      sums += sum;
+      u.wire += sum + seconds(count, DType::f32);
     }
-    u.bytes = std::llround(2 * sent * all_values);
-    u.wire = 2 * sums;
+    const auto bytes = static_cast<double>(size_of(link.gradients) + size_of(DType::f32));
+    u.bytes = std::llround((n - 1) / n * bytes * all_values);
     u.hidden = std::max(0.0, sums - (end - backward));
     all.push_back(u);
   }

@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "heddle/tensor/dtype.h"
+
 namespace heddle::inspect {
 
 /// What connects two ranks; each rank sends and receives at this rate at once.
 struct RankLink {
-  double bytes_per_second = 0;  ///< in one direction, of payload
-  double latency = 0;           ///< seconds from the first byte sent to the first byte received
+  double bytes_per_second = 0;   ///< in one direction, of payload
+  double latency = 0;            ///< seconds from the first byte sent to the first byte received
+  DType gradients = DType::f32;  ///< as they are sent; weights go in f32
 };
 
 /// "10GbE", "25Gbit/s", "800Mbit/s", "1.2GB/s", "900MB/s": powers of 1,000. Of Ethernet's bits 94.9
@@ -34,8 +37,8 @@ constexpr double kBackwardShare = 2.0 / 3;
 
 /// For 1, 2, 4, .. `ranks` (a power of two), each with one shard, by the closed form
 ///   t(R) = t(1) / R + left + w(P),    w(n) = (R - 1) / R * 4 n / rate + log2(R) * latency:
-/// a bucket of n gradients in f32 is halved log2(R) times on its way to the ranks that keep its
-/// sums, and the new weights come back the same way. Sums of bucket i leave behind that of bucket
+/// a bucket of n gradients is halved log2(R) times on its way to the ranks that keep its sums, and
+/// the new weights come back the same way. Sums of bucket i leave behind that of bucket
 /// i - 1 and not before its gradients are there, which a backward pass makes at an even rate:
 ///   e(i) = max(e(i - 1), kBackwardShare * t(1) / R * (n(1) + .. + n(i)) / P) + w(n(i));
 /// `left` is what is on its way when the backward pass has ended.

@@ -125,30 +125,37 @@ TEST_F(Analyze, folder_of_timm_is_read_as_the_family_it_is) {
 }
 
 TEST_F(Analyze, an_update_on_several_ranks_is_predicted_by_the_closed_form) {
-  const CliResult result =
-      run_heddle({"analyze", "tiny", "--set", "vocab_size=10000", "--ranks", "8", "--link",
-                  "125MB/s", "--latency", "100", "--update", "0.8", "--json"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;  // gradients of one bucket
-  const Json all = Json::parse(result.out);
-  const auto parameters = static_cast<double>(all.get_int("parameters"));
+  const auto of_8_ranks = [](std::vector<std::string> more) {
+    std::vector<std::string> words = {"analyze",  "tiny", "--set",  "vocab_size=10000",
+                                      "--ranks",  "8",    "--link", "125MB/s",
+                                      "--update", "0.8",  "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  const Json all = of_8_ranks({"--latency", "0"});
+  const double values = 7.0 / 8 * static_cast<double>(all.get_int("parameters"));
   const auto& ranks = all.at("ranks").as_array();
   ASSERT_EQ(ranks.size(), 4u);
   EXPECT_DOUBLE_EQ(ranks[0].get_double("seconds"), 0.8);
   EXPECT_DOUBLE_EQ(ranks[3].get_double("compute_seconds"), 0.1);
-  EXPECT_NEAR(ranks[3].get_double("wire_seconds"),
-              2 * (7.0 / 8 * 4 * parameters / 125e6 + 3 * 100e-6), 1e-5);
-  EXPECT_DOUBLE_EQ(ranks[3].get_double("hidden_seconds"), 0);
-  EXPECT_DOUBLE_EQ(ranks[3].get_double("seconds"), 0.1 + ranks[3].get_double("wire_seconds"));
-  EXPECT_NEAR(ranks[3].get_double("efficiency"), 0.8 / 8 / ranks[3].get_double("seconds"), 1e-12);
-  // Of several buckets, the last one leaves when the backward pass has ended.
-  const CliResult large = run_heddle({"analyze", "base", "--ranks", "2", "--link", "1GB/s",
-                                      "--latency", "0", "--update", "100", "--json"});
-  const Json update = Json::parse(large.out).at("ranks").as_array()[1];
-  const double one_way = update.get_double("wire_seconds") / 2;
-  EXPECT_LT(update.get_double("hidden_seconds"), one_way);
-  EXPECT_GT(update.get_double("hidden_seconds"), one_way / 2);
-  EXPECT_DOUBLE_EQ(update.get_double("seconds"),
-                   50 + 2 * one_way - update.get_double("hidden_seconds"));
+  const double wire = ranks[3].get_double("wire_seconds"),
+               hidden = ranks[3].get_double("hidden_seconds");
+  EXPECT_NEAR(wire, 2 * 4 * values / 125e6, 1e-4);
+  // All sums are hidden but those of the last bucket, the embedding.
+  EXPECT_NEAR(hidden, wire / 2 - 7.0 / 8 * 4 * 10000 * 128 / 125e6, 1e-6);
+  EXPECT_DOUBLE_EQ(ranks[3].get_double("seconds"), 0.1 + wire - hidden);
+  EXPECT_NEAR(ranks[3].get_double("efficiency"), 0.1 / ranks[3].get_double("seconds"), 1e-12);
+  // Gradients in half as many bytes; the latency of each bucket, log2(8) times on either way.
+  const auto of = [](const Json& json, const char* key) {
+    return json.at("ranks").as_array()[3].get_double(key);
+  };
+  EXPECT_NEAR(of(of_8_ranks({"--latency", "0", "--wire", "bf16"}), "wire_seconds"), 0.75 * wire,
+              1e-6);
+  const double late = of(of_8_ranks({"--latency", "100"}), "wire_seconds") - wire;
+  EXPECT_NEAR(late / (2 * 3 * 100e-6), std::round(late / (2 * 3 * 100e-6)), 1e-6);
+  EXPECT_GT(late, 2 * 3 * 100e-6);
   // Without a time given it is that of the FLOPs: half the batch, half the time.
   const auto seconds = [](const char* batch) {
     const CliResult known =

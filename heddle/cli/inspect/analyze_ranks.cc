@@ -24,6 +24,8 @@ void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
   command.add_option("--ranks", flags.ranks,
                      "predict an update of the batch on 1, 2, 4 .. so many ranks");
   command.add_setting("--link", flags.link, "between ranks: 10GbE, 25Gbit/s, 1.2GB/s");
+  command.add_setting("--wire", flags.wire, "how gradients go between ranks")
+      .one_of({"f32", "bf16"});
   command.add_setting("--latency", flags.latency, "of the link, in microseconds");
   command.add_option("--update", flags.update,
                      "seconds of an update on one rank [from FLOPs and this CPU's peak]");
@@ -31,8 +33,9 @@ void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
 
 std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& a) {
   if (flags.ranks == 0) return std::nullopt;
-  RanksCost cost{.link = fmt::format("{} of {:g} us", flags.link, flags.latency),
-                 .update = "as given"};
+  RanksCost cost{
+      .link = fmt::format("{} of {:g} us, gradients in {}", flags.link, flags.latency, flags.wire),
+      .update = "as given"};
   double seconds = flags.update;
   if (seconds == 0) {
     const auto flops =
@@ -46,9 +49,11 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
                               flops / 1e9, 100 * kUsualShare, dtype_name(precision.compute),
                               counted(num_threads(), "thread"));
   }
-  cost.updates = inspect::ranked_updates(
-      seconds, a.gradient_buckets, flags.ranks,
-      {.bytes_per_second = inspect::link_rate(flags.link), .latency = flags.latency * 1e-6});
+  cost.updates =
+      inspect::ranked_updates(seconds, a.gradient_buckets, flags.ranks,
+                              {.bytes_per_second = inspect::link_rate(flags.link),
+                               .latency = flags.latency * 1e-6,
+                               .gradients = flags.wire == "bf16" ? DType::bf16 : DType::f32});
   return cost;
 }
 
@@ -65,8 +70,10 @@ std::string to_text(const RanksCost& cost) {
         static_cast<double>(u.bytes) / 1e6);
   }
   return text +
-         "  t(R) = t(1) / R + wire - hidden, wire = 2 ((R - 1) / R * 4 bytes * parameters / rate + "
-         "buckets * log2(R) * latency);\n  hidden: the sums of gradients that leave while the "
+         "  t(R) = t(1) / R + wire - hidden; wire: gradients and weights, each (R - 1) / R * bytes "
+         "/ "
+         "rate + buckets * log2(R) * latency;\n  hidden: the sums of gradients that leave while "
+         "the "
          "backward pass of a rank's one shard goes on\n";
 }
 
