@@ -67,6 +67,7 @@ const Option& Option::not_negative() const {
 }
 
 size_t Option::count() const { return option_->count(); }
+std::vector<std::string> Option::values() const { return option_->results(); }
 std::string Option::name() const { return option_->get_name(); }
 std::string Option::group_name() const { return option_->get_group(); }
 

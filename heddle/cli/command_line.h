@@ -42,6 +42,8 @@ class Option {
 
   /// How often it was given.
   size_t count() const;
+  /// The values that were given, as texts.
+  std::vector<std::string> values() const;
   std::string name() const;
   std::string group_name() const;
 

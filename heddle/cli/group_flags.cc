@@ -4,9 +4,9 @@
 namespace heddle::cli {
 
 void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
-  command.begin_group("Ranks");
+  command.begin_group(kRankFlags);
   command.add_option("--rendezvous", options.rendezvous,
-                     "where the ranks of a training meet: tcp://HOST:PORT of rank 0, or "
+                     "where several processes of one command meet: tcp://HOST:PORT of rank 0, or "
                      "file://PATH on a shared disk; else HEDDLE_RENDEZVOUS");
   command
       .add_option("--rank", options.rank,

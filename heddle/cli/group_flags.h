@@ -6,6 +6,9 @@
 
 namespace heddle::cli {
 
+/// The heading of these flags.
+inline constexpr const char* kRankFlags = "Ranks";
+
 /// Adds --rendezvous, --rank, --ranks, --any-cpu and the deadlines, under a heading of their own.
 /// What is not given is read from the environment, see dist::make_group().
 void add_group_flags(Subcommand& command, dist::GroupOptions& options);

@@ -24,23 +24,7 @@ namespace {
 
 constexpr int64_t kBadLinesSaid = 5;
 
-// Halves of lines among which one is bad are answered each by itself, so that the good ones are
-// still answered together. Lines are checked before a model sees them, so this costs little.
-void answer(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
-            BadLines& bad) {
-  try {
-    for (size_t i = 0; i < lines.size(); ++i) {
-      check_utf8(lines[i], fmt::format("line {}", first + static_cast<int64_t>(i)));
-    }
-    return answers.answer(lines, first);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::data) throw;
-    if (lines.size() == 1) return answers.skip(bad.add(lines[0], first, error));
-  }
-  const size_t half = lines.size() / 2;
-  answer(lines.first(half), first, answers, bad);
-  answer(lines.subspan(half), first + static_cast<int64_t>(half), answers, bad);
-}
+std::string* results_into = nullptr;  // where results go in place of the standard output
 
 }  // namespace
 
@@ -94,8 +78,13 @@ std::string BadLines::add(const std::string& line, int64_t number, const std::ex
   }
   if (flags_.path != "-") message = file + message;
   if (!flags_.skip_bad) throw Error(ErrorKind::data, message);
-  if (++count_ <= kBadLinesSaid) log_warning("{}: {}", command_, message);
+  note(message);
   return message;
+}
+
+void BadLines::note(const std::string& message) {
+  if (kept_ != nullptr) return kept_->push_back(message);
+  if (++count_ <= kBadLinesSaid) log_warning("{}: {}", command_, message);
 }
 
 void BadLines::report(int64_t lines) const {
@@ -106,12 +95,30 @@ void BadLines::report(int64_t lines) const {
               count_ == 1 ? "was" : "were");
 }
 
+// Halves of lines among which one is bad are answered each by itself, so that the good ones are
+// still answered together. Lines are checked before a model sees them, so this costs little.
+void answer_block(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
+                  BadLines& bad) {
+  try {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      check_utf8(lines[i], fmt::format("line {}", first + static_cast<int64_t>(i)));
+    }
+    return answers.answer(lines, first);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    if (lines.size() == 1) return answers.skip(bad.add(lines[0], first, error));
+  }
+  const size_t half = lines.size() / 2;
+  answer_block(lines.first(half), first, answers, bad);
+  answer_block(lines.subspan(half), first + static_cast<int64_t>(half), answers, bad);
+}
+
 int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
                      const LineAnswers& answers) {
   LineBlocks blocks(command, flags.path, size);
   BadLines bad(command, flags);
   for (std::vector<std::string> block; !(block = blocks.next()).empty();) {
-    answer(block, blocks.first_line(), answers, bad);
+    answer_block(block, blocks.first_line(), answers, bad);
     flush_results();
   }
   bad.report(blocks.lines());
@@ -121,7 +128,7 @@ int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size
 void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
                 const LineAnswers& answers) {
   BadLines bad(command, flags);
-  answer(lines, 1, answers, bad);
+  answer_block(lines, 1, answers, bad);
   bad.report(std::ssize(lines));
 }
 
@@ -146,12 +153,19 @@ void fail_results(int error) {
   fail_errno("cannot write", "standard output", error);
 }
 
+ResultsInto::ResultsInto(std::string& text) { results_into = &text; }
+ResultsInto::~ResultsInto() { results_into = nullptr; }
+
 void write_results(std::string_view text) {
+  if (results_into != nullptr) {
+    *results_into += text;
+    return;
+  }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_results(errno);
 }
 
 void flush_results() {
-  if (std::fflush(stdout) != 0) fail_results(errno);
+  if (results_into == nullptr && std::fflush(stdout) != 0) fail_results(errno);
 }
 
 void print_result(const std::string& line) { write_results(line + "\n"); }

@@ -65,11 +65,15 @@ class LineBlocks {
 /// end.
 class BadLines {
  public:
-  BadLines(const char* command, const LineFlags& flags) : command_(command), flags_(flags) {}
+  /// kept: hears the messages, which are then neither said nor counted here; may be null.
+  BadLines(const char* command, const LineFlags& flags, std::vector<std::string>* kept = nullptr)
+      : command_(command), flags_(flags), kept_(kept) {}
 
   /// Counts a line, unless it is blank. Errors: `error` itself, its line named, unless the line is
   /// blank or bad lines are skipped.    returns: the reason
   std::string add(const std::string& line, int64_t number, const std::exception& error);
+  /// Counts a line that was skipped, with the message on it.
+  void note(const std::string& message);
 
   /// Says how many of `lines` were skipped, if any. Errors: data if all were.
   void report(int64_t lines) const;
@@ -77,6 +81,7 @@ class BadLines {
  private:
   const char* command_;
   const LineFlags& flags_;
+  std::vector<std::string>* kept_;
   int64_t count_ = 0;
 };
 
@@ -98,6 +103,10 @@ struct LineAnswers {
 int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
                      const LineAnswers& answers);
 
+/// Of one block.
+void answer_block(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
+                  BadLines& bad);
+
 /// The same of lines that were read; `flags.path` is the file that they are of.
 void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
                 const LineAnswers& answers);
@@ -114,6 +123,14 @@ void warn_of_file_name(const char* command, const std::string& text);
 
 /// Writes results to the standard output. Errors: system, those of fail_results().
 void write_results(std::string_view text);
+/// While it lives, results go to a text, and none is handed on.
+class ResultsInto {
+ public:
+  explicit ResultsInto(std::string& text);
+  ~ResultsInto();
+  ResultsInto(const ResultsInto&) = delete;
+  ResultsInto& operator=(const ResultsInto&) = delete;
+};
 /// Writes one line of results.
 void print_result(const std::string& line);
 /// Hands on what was written so far.
@@ -157,6 +174,10 @@ class UnknownWords {
   /// Says which words of the lines, UTF-8, were not seen in training, the first time that there are
   /// any.
   void look_at(std::span<const std::string> lines);
+  /// Those that were found.
+  std::vector<std::string> words() const { return {words_.begin(), words_.end()}; }
+  /// Those that another process has found.
+  void add(std::span<const std::string> words) { words_.insert(words.begin(), words.end()); }
   /// Says how many there were in all, if more came.
   void report() const;
 

@@ -99,6 +99,15 @@ std::string difference(const std::string& name, const std::vector<Facts>& all) {
 
 }  // namespace
 
+// Who is through the barrier knows that all have come to it.
+void fail_together(Group& group, ErrorKind kind, const std::string& message) {
+  try {
+    group.barrier();
+  } catch (const Error&) {  // another one has left in between
+  }
+  throw Error(kind, message);
+}
+
 void check_equal(Group& group, const Facts& facts) {
   if (group.is_alone()) return;
   std::string mine;
@@ -117,9 +126,12 @@ void check_equal(Group& group, const Facts& facts) {
     const std::string text = difference(name, all);
     if (!text.empty()) differences.push_back(text);
   }
-  check(differences.empty(), ErrorKind::usage,
-        "the ranks differ: {}; they must be started with the same program, flags and data",
-        fmt::join(differences, "; "));
+  if (differences.empty()) return;
+  fail_together(
+      group, ErrorKind::usage,
+      fmt::format(
+          "the ranks differ: {}; they must be started with the same program, flags and data",
+          fmt::join(differences, "; ")));
 }
 
 }  // namespace heddle::dist

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/base/error.h"
 #include "heddle/tensor/dtype.h"
 
 namespace heddle::dist {
@@ -111,6 +112,10 @@ class LocalGroup final : public Group {
   void leave_with(std::string_view message) noexcept override;
   void check_alive() override;
 };
+
+/// Ends by an error that all ranks have come to know of, which all call it with: none leaves before
+/// the others know, so that all end by this error, and no one by the loss of another.
+[[noreturn]] void fail_together(Group& group, ErrorKind kind, const std::string& message);
 
 /// What must be equal on all ranks, by what a message calls it: {"learning_rate", "0.0003"}.
 using Facts = std::map<std::string, std::string>;

@@ -20,7 +20,7 @@ std::vector<std::string> gather_or_fail(Group& group, const std::function<std::s
     int32_t kind = 0;
     Unpacker unpack(told);
     unpack(kind, results.emplace_back());
-    if (kind != 0) throw Error(static_cast<ErrorKind>(kind), results.back());
+    if (kind != 0) fail_together(group, static_cast<ErrorKind>(kind), results.back());
   }
   return results;
 }

@@ -14,6 +14,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/names.h"
 #include "heddle/base/profile.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/state.h"
 #include "heddle/train/tasks/task.h"
@@ -198,26 +199,13 @@ void check_can_share(const dist::Group& group, const TrainConfig& config) {
         ranks);
 }
 
-// What each rank finds by itself. One that has found something ends by that, and not by what the
-// others have found, for which it waits: the same error everywhere is the same exit code.
+// What any rank finds by itself all end by, with its exit code.
 void check_alone(dist::Group& group, const TrainConfig& config) {
-  std::string found;
-  try {
+  static_cast<void>(dist::gather_or_fail(group, [&]() -> std::string {
     config.check("train");
     check_can_share(group, config);
-  } catch (const Error& e) {
-    found = e.what();
-  }
-  std::vector<std::string> all;
-  try {
-    all = group.gather(found);
-  } catch (const Error&) {
-    if (found.empty()) throw;
-  }
-  check(found.empty(), ErrorKind::usage, "{}", found);
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    check(all[rank].empty(), ErrorKind::ranks, "rank {}: {}", rank, all[rank]);
-  }
+    return "";
+  }));
 }
 
 // What would give other bits, or another run, on one of the ranks.

@@ -13,10 +13,11 @@
 
 namespace heddle::testing {
 
-/// What each rank ended with, in order, where each has words of its own. They meet at a file in
-/// `folder`.
+/// What each rank ended with, in order, where each has words and options of its own. They meet at a
+/// file in `folder`.
 inline std::vector<CliResult> run_each(std::vector<std::vector<std::string>> all,
-                                       const TempDir& folder, const CliOptions& options = {}) {
+                                       const TempDir& folder,
+                                       const std::vector<CliOptions>& options) {
   static int meetings = 0;
   const std::string place = (folder / fmt::format("meeting-{}", ++meetings)).string();
   const size_t ranks = all.size();
@@ -24,7 +25,7 @@ inline std::vector<CliResult> run_each(std::vector<std::vector<std::string>> all
   for (size_t rank = 0; rank < ranks; ++rank) {
     std::vector<std::string>& words = all[rank];
     words.insert(words.end(), {"--threads", "1"});
-    CliOptions own = options;
+    CliOptions own = options[rank];
     if (ranks > 1) {
       own.environment["HEDDLE_RENDEZVOUS"] = "file://" + place;
       own.environment["HEDDLE_RANK"] = std::to_string(rank);
@@ -36,6 +37,12 @@ inline std::vector<CliResult> run_each(std::vector<std::vector<std::string>> all
   std::vector<CliResult> results;
   for (auto& one : running) results.push_back(one.get());
   return results;
+}
+
+/// The same with the same options.
+inline std::vector<CliResult> run_each(const std::vector<std::vector<std::string>>& all,
+                                       const TempDir& folder, const CliOptions& options = {}) {
+  return run_each(all, folder, std::vector<CliOptions>(all.size(), options));
 }
 
 /// The same with the same words.

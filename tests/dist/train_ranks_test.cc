@@ -231,6 +231,31 @@ TEST(Ranks, more_ranks_than_shards_are_refused_with_what_to_do) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
+// Not 7, the code of those who lost another: what is wrong with one is said of all.
+TEST(Ranks, settings_that_one_rank_alone_cannot_read_end_all_with_the_code_of_that) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  write_file(folder / "run.json", to_json(c).dump());
+  const auto words = [&](const std::string& config) -> std::vector<std::string> {
+    return {"train",
+            "--config",
+            (folder / config).string(),
+            "--data",
+            (folder / "data").string(),
+            "--out",
+            (folder / "run").string()};
+  };
+  write_file(folder / "bad.json", R"({"task": "translation", "learning_rte": 1})");
+  for (const char* config : {"bad.json", "none.json"}) {
+    for (const CliResult& result : run_each({words("run.json"), words(config)}, folder)) {
+      EXPECT_EQ(result.exit_code, 3) << result.err;
+      EXPECT_TRUE(contains(result.err, config)) << result.err;
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
 // `heddle train` by two ranks, each with a folder of its own for the run.
 std::vector<CliResult> train_in(const TempDir& folder, const TrainConfig& c,
                                 const std::vector<std::string>& outs) {

@@ -5,6 +5,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/model_task.h"
@@ -79,11 +80,22 @@ void take_keys_of_run(EvalFlags& flags, bool has_label_key) {
   if (has_label_key) take("--label-key", flags.label_key);
 }
 
-void run(EvalFlags flags) {
+// Whether it is a language model, and none of masked tokens.
+bool predicts_text(const EvalFlags& flags, const std::string& group) {
+  if (group != kText) return false;
+  const Head head = head_of(flags.model);
+  return head != Head::masked_token && head != Head::pretraining;
+}
+
+void measure(EvalFlags& flags) {
+  check_same_model(*flags.group, flags.ranks, flags.model,
+                   resolve_precision(flags.compute.precision));
   wants_page(flags.page);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
+  const bool is_of_rank_0 = group == kCaptions || group == kImages || predicts_text(flags, group);
+  if (is_of_rank_0 && flags.group->rank() != 0) return;
   if (group == kCaptions) return eval_captions(flags);
   if (group == kImages) {
     if (head_of(flags.model) != Head::objects) return eval_images(flags);
@@ -94,16 +106,20 @@ void run(EvalFlags flags) {
   }
   if (group != kPairs) take_keys_of_run(flags, group == kClasses);
   if (group == kClasses) return eval_classes(flags);
-  if (group == kText) {
-    const Head head = head_of(flags.model);
-    const bool is_masked = head == Head::masked_token || head == Head::pretraining;
-    return is_masked ? eval_masked_tokens(flags) : eval_text(flags);
-  }
+  if (predicts_text(flags, group)) return eval_text(flags);
+  if (group == kText) return eval_masked_tokens(flags);
   check(!flags.source.empty() && !flags.reference.empty(), ErrorKind::usage,
         "--src and --ref are needed: sentences and their translations, line by line");
   check(!flags.output.ends_with(".html"), ErrorKind::usage,
         "--output {} is a file for the translations; a page is written by --page", flags.output);
   eval_translation(flags);
+}
+
+void run(EvalFlags& flags) {
+  run_shared(flags.command, flags.ranks, [&](dist::Group& group) {
+    flags.group = &group;
+    measure(flags);
+  });
 }
 
 void add_pair_flags(Subcommand& command, EvalFlags& flags) {
@@ -176,7 +192,7 @@ void add_eval(Subcommand& app) {
   add_pair_flags(command, flags);
   add_text_flags(command, flags);
   add_data_flags(command, flags);
-  command.begin_group("Options");
+  add_group_flags(command, flags.ranks);
 }
 
 }  // namespace heddle::cli

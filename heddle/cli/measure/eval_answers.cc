@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/text_model.h"
@@ -24,10 +26,9 @@ train::AnswerScore ask(const LoadedModel& model, const EvalFlags& flags, train::
   run.use(apply_translate_flags(flags));
   const bool has_classes =
       model.model->heads().sequence_classes || model.model->heads().token_classes;
-  dist::LocalGroup alone;
   return train::score_answers(*model.model,
                               has_classes ? train::answer_classes : train::answer_masked, questions,
-                              run, alone);
+                              run, *flags.group);
 }
 
 // What answer number i was for.
@@ -107,7 +108,11 @@ void eval_masked_tokens(const EvalFlags& flags) {
         model.tokenizer->vocab_size(), model.tokens().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
+  std::vector<std::string> documents;
+  agree(*flags.group, "the data", [&] {
+    documents = read_documents(flags.data, flags.text_key);
+    return checksum(fmt::format("{}", fmt::join(documents, "\n")));
+  });
   DroppedCharacters dropped(*model.tokenizer);
   for (const std::string& document : documents) dropped.count_in(document);
   warn_of_dropped(dropped, flags.data);
@@ -126,6 +131,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
                           .add = hidden,
                           .keeps = has_page},
                          context);
+  if (flags.group->rank() != 0) return;
   const int64_t tokens =
       score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer->special_count();
   const std::string text = fmt::format(
@@ -225,7 +231,15 @@ void eval_classes(const EvalFlags& flags) {
   columns.files.text_key = flags.text_key;
   columns.label_key = flags.label_key;
   columns.is_words = is_words;
-  const std::vector<LabelledText> texts = read_labelled_file(flags.data, columns);
+  std::vector<LabelledText> texts;
+  agree(*flags.group, "the data", [&] {
+    texts = read_labelled_file(flags.data, columns);
+    std::string words;
+    for (const LabelledText& text : texts) {
+      words += fmt::format("{}\n", fmt::join(text.words, " "));
+    }
+    return checksum(words);
+  });
   DroppedCharacters dropped(*model.tokenizer);
   for (const LabelledText& text : texts) {
     for (const std::string& word : text.words) dropped.count_in(word);
@@ -244,6 +258,7 @@ void eval_classes(const EvalFlags& flags) {
            .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); },
            .keeps = has_page},
           static_cast<int64_t>(longest));
+  if (flags.group->rank() != 0) return;
   const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),
                            dropped.count()};
   fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));

@@ -8,6 +8,8 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"
@@ -21,23 +23,32 @@ using Ids = std::vector<std::vector<int32_t>>;
 
 // Negative log likelihood of the references, ends included.
 train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Ids& target,
-                           const TranslateOptions& options) {
+                           const TranslateOptions& options, dist::Group& group) {
   const auto rows = [&](size_t i) { return std::max(source[i].size(), target[i].size()) + 1; };
   std::vector<size_t> order(source.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, rows);
   nn::Run run;
   run.use(options.precision);
-  train::LossSums sums;
+  std::vector<std::span<const size_t>> batches;
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     int64_t tokens = 0;
     do {
       tokens += static_cast<int64_t>(rows(order[end++]));
     } while (end < order.size() &&
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
-    const auto pairs = std::span(order).subspan(begin, end - begin);
-    sums += train::batch_loss(model.translator(),
-                              pack_pairs(model.translator().facts(), source, target, pairs), run);
+    batches.push_back(std::span(order).subspan(begin, end - begin));
+  }
+  const auto loss_of = [&](int64_t i) {
+    return train::batch_loss(
+        model.translator(),
+        pack_pairs(model.translator().facts(), source, target, batches[static_cast<size_t>(i)]),
+        run);
+  };
+  train::LossSums sums;
+  for (const train::LossSums& of_batch :
+       dist::share_out_each<train::LossSums>(group, std::ssize(batches), loss_of)) {
+    sums += of_batch;
   }
   return sums;
 }
@@ -73,12 +84,16 @@ std::string as_text(const TranslationReport& r) {
 }
 
 std::vector<std::string> translate_all(const LoadedModel& model, const PairLines& pairs,
-                                       const TranslateOptions& options) {
-  std::vector<std::string> texts;
-  for (Translation& t : translate_lines(model, pairs.source, options)) {
-    texts.push_back(std::move(t.text));
-  }
-  return texts;
+                                       const TranslateOptions& options, dist::Group& group) {
+  const auto translate = [&](std::span<const int64_t> items) {
+    std::vector<std::string> lines, texts;
+    for (const int64_t i : items) lines.push_back(pairs.source[static_cast<size_t>(i)]);
+    for (Translation& t : translate_lines(model, lines, options)) {
+      texts.push_back(std::move(t.text));
+    }
+    return texts;
+  };
+  return dist::share_out<std::string>(group, std::ssize(pairs.source), translate);
 }
 
 inspect::Page page_of(const PairLines& pairs, const std::vector<std::string>& hypotheses,
@@ -132,25 +147,37 @@ void eval_translation(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_translate_flags(flags);
   const train::BleuOptions bleu = flags.bleu();
-  const PairLines pairs = read_pairs(flags.source, flags.reference, "eval");
-  LoadedModel model = load_translation_model(flags.model);
-  TranslateOptions options = translate_options(flags, model, precision);
-  options.scores = false;
+  dist::Group& group = *flags.group;
+  PairLines pairs;
+  std::optional<LoadedModel> loaded;
+  TranslateOptions options;
   int64_t cut = 0;
-  const Ids source =
-      line_ids(model, source_ids, pairs.source,
-               {.where = flags.source + ": line", .truncate = options.truncate, .cut = &cut});
-  const Ids target =
-      line_ids(model, target_ids, pairs.target,
-               {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
-  const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
+  Ids source, target;
+  agree(group, "the data", [&] {
+    pairs = read_pairs(flags.source, flags.reference, "eval");
+    loaded.emplace(load_translation_model(flags.model));
+    options = translate_options(flags, *loaded, precision);
+    options.scores = false;
+    source =
+        line_ids(*loaded, source_ids, pairs.source,
+                 {.where = flags.source + ": line", .truncate = options.truncate, .cut = &cut});
+    target =
+        line_ids(*loaded, target_ids, pairs.target,
+                 {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
+    return checksum(
+        fmt::format("{}\n\n{}", fmt::join(pairs.source, "\n"), fmt::join(pairs.target, "\n")));
+  });
+  const LoadedModel& model = *loaded;
+  const std::vector<std::string> hypotheses = translate_all(model, pairs, options, group);
+  const train::LossSums loss = likelihood(model, source, target, options, group);
+  if (group.rank() != 0) return;
   if (!flags.output.empty()) write_lines(flags.output, hypotheses);
   int64_t words = 0;
   for (const std::string& line : pairs.target) words += std::ssize(split_at_spaces(line));
   const TranslationReport report{
       .bleu = train::corpus_bleu(hypotheses, pairs.target, bleu),
       .chrf = train::corpus_chrf(hypotheses, pairs.target, {.lowercase = flags.lowercase}),
-      .loss = likelihood(model, source, target, options),
+      .loss = loss,
       .lines = static_cast<int64_t>(pairs.source.size()),
       .words = words};
   fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));

@@ -16,6 +16,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/group_flags.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/inspect/run_history.h"
 #include "heddle/train/config.h"
 #include "heddle/train/run/run_folder.h"
@@ -413,7 +414,9 @@ void run(Flags& flags) {
     set_log_level(LogLevel::error);
   }
   group->barrier();  // what is wanted follows from what stands in RUN
-  const train::RunResult result = train::train_model(config_of_run(flags), flags.run);
+  std::optional<train::TrainConfig> config;
+  do_alike(*group, [&] { config = config_of_run(flags); });
+  const train::RunResult result = train::train_model(*config, flags.run);
   if (speaks) report(result, flags.run);
 }
 

@@ -7,7 +7,9 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/cli/use/remote.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/decoding_steps.h"
 #include "heddle/train/metrics/least_risk.h"
@@ -21,6 +23,7 @@ struct Flags : TranslateFlags {
   std::string prefix, prefix_file, page;
   LineFlags lines;
   ServerFlags server;
+  dist::GroupOptions ranks;
 
   bool shows_several() const { return n_best > 1 && !is_mbr; }
 };
@@ -216,21 +219,31 @@ void run_remotely(const Flags& flags) {
   translate_remotely(asked);
 }
 
-void run(const Flags& flags) {
-  check_flags(flags);
-  if (asks_server(flags.command, flags.server,
-                  {"input", "--skip-bad", "--json", "--n-best", "--beam", "--length-penalty",
-                   "--max-length", "--source-language", "--target-language", "--alignment",
-                   "--prefix", "--prefix-file"})) {
-    return run_remotely(flags);
+// A model that is ready to translate.
+struct Translator {
+  LoadedModel model;
+  TranslateOptions options;
+  Prefixes prefixes;
+
+  Translator(const Flags& flags, Precision precision)
+      : model(load_translation_model(flags.model)),
+        options(options_of(flags, model, precision)),
+        prefixes(flags, model) {
+    check_alignment(model.translator().facts(), flags.alignment_options);
   }
+};
+
+void run_here(const Flags& flags, dist::Group& group) {
   const Precision precision = apply_translate_flags(flags);
   wants_page(flags.page);
-  LoadedModel model = load_translation_model(flags.model);
-  TranslateOptions options = options_of(flags, model, precision);
-  check_alignment(model.translator().facts(), flags.alignment_options);
-  Prefixes prefixes(flags, model);
+  check_same_model(group, flags.ranks, flags.model, precision);
+  std::optional<Translator> ready;
+  do_alike(group, [&] { ready.emplace(flags, precision); });
+  const LoadedModel& model = ready->model;
+  TranslateOptions& options = ready->options;
+  const Prefixes& prefixes = ready->prefixes;
   if (!flags.page.empty()) {
+    if (group.rank() != 0) return;
     options.prefixes = prefixes.of(1, 1);
     return run_steps(flags, options, model);
   }
@@ -249,9 +262,23 @@ void run(const Flags& flags) {
             unknown.look_at(lines);
           },
       .skip = [&](const std::string& message) { print_bad(message, flags); }};
-  answer_lines("translate", flags.lines, kBlock, answers);
-  report_cut("translate", cut, model);
+  answer_lines(group, "translate", flags.lines, kBlock, answers);
+  report_cut("translate", sum_of_ranks(group, cut), model);
+  for (const auto& words : all_of_ranks(group, unknown.words())) unknown.add(words);
   unknown.report();
+}
+
+void run(const Flags& flags) {
+  check_flags(flags);
+  run_shared(flags.command, flags.ranks, [&](dist::Group& group) {
+    const bool is_remote = asks_server(
+        flags.command, flags.server,
+        {"input", "--skip-bad", "--json", "--n-best", "--beam", "--length-penalty", "--max-length",
+         "--source-language", "--target-language", "--alignment", "--prefix", "--prefix-file"});
+    check(!is_remote || group.is_alone(), ErrorKind::usage,
+          "--server: {} ranks would ask it for the same; ask it by one process", group.ranks());
+    is_remote ? run_remotely(flags) : run_here(flags, group);
+  });
 }
 
 }  // namespace
@@ -286,6 +313,7 @@ void add_translate(Subcommand& app) {
   add_page_flag(command, flags.page,
                 "write a page of how one line is translated: likely next tokens, the beam as a "
                 "tree, attention");
+  add_group_flags(command, flags.ranks);
 }
 
 }  // namespace heddle::cli

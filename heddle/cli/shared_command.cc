@@ -1,0 +1,196 @@
+// Groups of commands, what their ranks must agree on, lines that they share.
+#include "heddle/cli/shared_command.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/dist/share_out.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/train/run/state.h"
+
+namespace heddle::cli {
+namespace {
+
+// What was given on the command line, but for who a process is, and its threads.
+dist::Facts facts_of(const Subcommand& command) {
+  dist::Facts facts = {{"heddle", command.version()}};
+  for (const Option& option : command.get_options()) {
+    const std::string name = option.name();
+    if (option.group_name() == kRankFlags || name == "--threads") continue;
+    facts[name] =
+        option.count() == 0 ? "absent" : fmt::format("{}", fmt::join(option.values(), " "));
+  }
+  return facts;
+}
+
+dist::Facts facts_of_files(const std::string& folder) {
+  dist::Facts facts;
+  for (const std::string& name : list_directory(folder)) {
+    const std::string path = join_path(folder, name);
+    if (!is_directory(path)) facts[name + " of the model"] = checksum_file(path);
+  }
+  return facts;
+}
+
+// Lines of the input that are answered together.
+struct Portion {
+  int64_t first = 1;
+  std::vector<std::string> lines = {};
+
+  template <class V>
+  void parts(V& v) {
+    v(first, lines);
+  }
+};
+
+// What a rank made of its lines.
+struct Answered {
+  std::string output;
+  std::vector<std::string> bad = {};  ///< messages on bad lines
+  int32_t error = 0;                  ///< exit code of what it stopped by
+  std::string message = {};
+
+  template <class V>
+  void parts(V& v) {
+    v(output, bad, error, message);
+  }
+};
+
+template <class T>
+std::string packed(const T& value) {
+  dist::Packer pack;
+  pack(value);
+  return pack.take();
+}
+template <class T>
+T unpacked(std::string_view bytes) {
+  T value;
+  dist::Unpacker unpack(bytes);
+  unpack(value);
+  return value;
+}
+
+// The lines of a rank: those that follow each other and begin in its share of the bytes.
+std::span<const std::string> lines_of_rank(const Portion& portion, const dist::Group& group) {
+  size_t bytes = 0, at = 0;
+  for (const std::string& line : portion.lines) bytes += line.size() + 1;
+  const auto rank = static_cast<size_t>(group.rank()), ranks = static_cast<size_t>(group.ranks());
+  size_t begin = portion.lines.size(), end = portion.lines.size();
+  for (size_t i = 0; i < portion.lines.size(); ++i) {
+    const size_t owner = at * ranks / bytes;
+    if (owner >= rank) begin = std::min(begin, i);
+    if (owner > rank) end = std::min(end, i);
+    at += portion.lines[i].size() + 1;
+  }
+  return std::span(portion.lines).subspan(begin, end - begin);
+}
+
+Answered answered(std::span<const std::string> lines, int64_t first, const char* command,
+                  const LineFlags& flags, const LineAnswers& answers) {
+  Answered all;
+  BadLines bad(command, flags, &all.bad);
+  const ResultsInto into(all.output);
+  try {
+    answer_block(lines, first, answers, bad);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::ranks) throw;
+    all.error = static_cast<int32_t>(error.kind()), all.message = error.what();
+  }
+  return all;
+}
+
+}  // namespace
+
+void run_shared(const Subcommand& command, const dist::GroupOptions& options,
+                const std::function<void(dist::Group&)>& work) {
+  const std::unique_ptr<dist::Group> group = dist::make_group(options);
+  if (group->is_alone()) return work(*group);
+  if (group->rank() != 0) set_log_level(LogLevel::error);
+  try {
+    dist::check_equal(*group, facts_of(command));
+    work(*group);
+    group->barrier();  // rank 0 has written all
+  } catch (const std::exception& e) {
+    group->leave_with(e.what());
+    throw;
+  }
+}
+
+void check_same_model(dist::Group& group, const dist::GroupOptions& options,
+                      const std::string& model, const Precision& precision) {
+  if (group.is_alone()) return;
+  std::string folder;
+  do_alike(group, [&] { folder = find_model_dir(model); });
+  dist::Facts facts = facts_of_files(folder);
+  if (!options.any_cpu) facts["the machine"] = train::machine_signature(precision.compute);
+  dist::check_equal(group, facts);
+}
+
+int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
+                     BlockSize size, const LineAnswers& answers) {
+  if (group.is_alone()) return answer_lines(command, flags, size, answers);
+  const bool leads = group.rank() == 0;
+  size.bytes *= static_cast<size_t>(group.ranks());
+  std::optional<LineBlocks> blocks;
+  BadLines bad(command, flags);
+  int64_t count = 0;
+  while (true) {
+    const auto told = dist::gather_or_fail(group, [&]() -> std::string {
+      if (!leads) return "";
+      if (!blocks) blocks.emplace(command, flags.path, size);
+      Portion next{.lines = blocks->next()};
+      next.first = blocks->first_line();
+      return packed(next);
+    });
+    const auto portion = unpacked<Portion>(told[0]);
+    if (portion.lines.empty()) break;
+    count += std::ssize(portion.lines);
+    const auto mine = lines_of_rank(portion, group);
+    const int64_t first = portion.first + (mine.empty() ? 0 : mine.data() - portion.lines.data());
+    for (const std::string& bytes :
+         group.gather(packed(answered(mine, first, command, flags, answers)))) {
+      const auto one = unpacked<Answered>(bytes);
+      if (leads) write_results(one.output);
+      for (const std::string& message : one.bad) bad.note(message);
+      if (one.error == 0) continue;
+      if (leads) flush_results();
+      dist::fail_together(group, static_cast<ErrorKind>(one.error), one.message);
+    }
+    if (leads) flush_results();
+  }
+  bad.report(count);
+  return count;
+}
+
+void do_alike(dist::Group& group, const std::function<void()>& work) {
+  static_cast<void>(dist::gather_or_fail(group, [&]() -> std::string {
+    work();
+    return "";
+  }));
+}
+
+void agree(dist::Group& group, const char* what, const std::function<std::string()>& work) {
+  std::string key;
+  do_alike(group, [&] { key = work(); });
+  if (!group.is_alone()) dist::check_equal(group, {{what, key}});
+}
+
+std::vector<std::vector<std::string>> all_of_ranks(dist::Group& group,
+                                                   const std::vector<std::string>& mine) {
+  return dist::share_out_each<std::vector<std::string>>(group, group.ranks(),
+                                                        [&](int64_t) { return mine; });
+}
+
+int64_t sum_of_ranks(dist::Group& group, int64_t count) {
+  int64_t sum = 0;
+  for (const int64_t one :
+       dist::share_out_each<int64_t>(group, group.ranks(), [&](int64_t) { return count; })) {
+    sum += one;
+  }
+  return sum;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,46 @@
+// Commands whose work several processes share, started by mpirun, srun, heddle launch or by hand.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/cli/group_flags.h"
+#include "heddle/cli/lines.h"
+#include "heddle/dist/group.h"
+
+namespace heddle::cli {
+
+/// Does the work of a command in the group that the flags and the environment say, see
+/// dist::make_group(): of one process where they say none. Ranks other than 0 speak of errors
+/// alone. What one rank ends by, all are told.
+/// Errors: those of make_group() and `work`; usage unless all ranks have the same version and
+/// flags.
+void run_shared(const Subcommand& command, const dist::GroupOptions& options,
+                const std::function<void(dist::Group&)>& work);
+
+/// What must be equal on all ranks before they share work: how they compute, and the files of the
+/// model's folder by name and content. All ranks call it. Errors: usage, naming what differs; those
+/// of find_model_dir(), on all ranks.
+void check_same_model(dist::Group& group, const dist::GroupOptions& options,
+                      const std::string& model, const Precision& precision);
+
+/// answer_lines() by all ranks, which all call it: rank 0 reads the input, some blocks at a time,
+/// each rank answers a part of them, and rank 0 writes the answers in order, so that the output is
+/// that of one process. A rank holds no more than what is answered together.
+int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
+                     BlockSize size, const LineAnswers& answers);
+
+/// What all ranks do alike, as reading what it takes: the error of one is that of all.
+void do_alike(dist::Group& group, const std::function<void()>& work);
+/// The same, of which all must have the same key, as a checksum. Errors: usage too, where `what`
+/// ("the data") differs.
+void agree(dist::Group& group, const char* what, const std::function<std::string()>& work);
+/// What each rank gives, by rank; all ranks call it.
+std::vector<std::vector<std::string>> all_of_ranks(dist::Group& group,
+                                                   const std::vector<std::string>& mine);
+/// The sum of what each rank counted; all ranks call it.
+int64_t sum_of_ranks(dist::Group& group, int64_t count);
+
+}  // namespace heddle::cli

@@ -1,0 +1,112 @@
+// translate and eval by several processes: the bytes of one.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/dist/rank_runs.h"
+
+namespace heddle::testing {
+namespace {
+
+CliOptions fed_with(const std::string& text) {
+  CliOptions options;
+  options.input = text;
+  return options;
+}
+
+// A translator that has hardly learned anything.
+class SharedCommands : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempDir>();
+    write_pairs(*folder_ / "data");
+    train::TrainConfig c = small_config();
+    c.max_updates = c.validate_every = 5;
+    const CliResult trained = run_train(*folder_, "run", c);
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+
+  // Rank 0 of so many says all, and what one process says.
+  static void expect_as_one(const std::vector<std::string>& words, const std::string& input = "",
+                            int exit_code = 0) {
+    const CliResult one = run_ranks(1, *folder_, words, fed_with(input))[0];
+    EXPECT_EQ(one.exit_code, exit_code) << one.err;
+    EXPECT_FALSE(one.out.empty());
+    for (const int ranks : {2, 4}) {
+      const std::vector<CliResult> all = run_ranks(ranks, *folder_, words, fed_with(input));
+      EXPECT_TRUE(all[0].out == one.out) << ranks << " ranks: " << words[0];
+      EXPECT_EQ(all[0].err, one.err);
+      for (size_t rank = 0; rank < all.size(); ++rank) {
+        EXPECT_EQ(all[rank].exit_code, exit_code) << all[rank].err;
+        if (rank > 0) {
+          EXPECT_EQ(all[rank].out, "");
+        }
+      }
+    }
+  }
+
+  static inline std::unique_ptr<TempDir> folder_;
+};
+
+// More than the four blocks that four ranks take at once. Most of it is blank lines.
+std::string long_text() {
+  std::string text;
+  for (int i = 0; i < 700; ++i) {
+    text += fmt::format("{} {}\n{}\n", i % 3 == 0 ? "a" : "the", i % 5 == 0 ? "dog" : "old dog",
+                        std::string(2000, ' '));
+  }
+  return text;
+}
+
+TEST_F(SharedCommands, translations_are_the_lines_of_one_process_in_its_order) {
+  expect_as_one({"translate", path("run"), "--max-length", "4"}, long_text());
+  expect_as_one({"translate", path("run"), "--max-length", "4"}, "a dog\n");
+}
+
+TEST_F(SharedCommands, draws_and_their_numbers_are_those_of_the_lines) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += i % 2 == 0 ? "a dog\n" : "the old dog sees a house\n";
+  expect_as_one({"translate", path("run"), "--sample", "--n-best", "3", "--max-length", "6"}, text);
+}
+
+TEST_F(SharedCommands, a_bad_line_ends_all_behind_the_lines_before_it) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += i == 41 ? "\xff\xfe\n" : "a dog\n";
+  const std::vector<std::string> words = {"translate", path("run"), "--max-length", "4"};
+  expect_as_one(words, text, 3);
+  std::vector<std::string> skipping = words;
+  skipping.push_back("--skip-bad");
+  expect_as_one(skipping, text);
+}
+
+TEST_F(SharedCommands, eval_measures_the_figures_of_one_process) {
+  expect_as_one({"eval", path("run"), "--src", path("data/val.en"), "--ref", path("data/val.de"),
+                 "--json", "--beam", "2"});
+}
+
+// Each works in a folder of its own, where one has no such file.
+TEST_F(SharedCommands, a_file_that_one_rank_does_not_see_ends_all_with_the_code_of_that) {
+  const std::vector<std::string> words = {"eval",   path("run"), "--src",
+                                          "val.en", "--ref",     "val.de"};
+  std::vector<CliOptions> options(2);
+  options[0].folder = path("data");
+  options[1].folder = folder_->path();
+  for (const CliResult& result : run_each({words, words}, *folder_, options)) {
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_TRUE(contains(result.err, "val.en: cannot open")) << result.err;
+  }
+}
+
+TEST_F(SharedCommands, flags_that_differ_are_refused_by_name) {
+  std::vector<std::vector<std::string>> all = {{"translate", path("run"), "--beam", "2"},
+                                               {"translate", path("run"), "--beam", "3"}};
+  for (const CliResult& result : run_each(all, *folder_, fed_with("a dog\n"))) {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_TRUE(contains(result.err, "--beam is 2 on rank 0 and 3 on rank 1")) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
