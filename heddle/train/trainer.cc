@@ -193,10 +193,6 @@ void check_can_share(const dist::Group& group, const TrainConfig& config) {
         "train: {} ranks share the shards of a batch, and there are {}; give `shards` {} (the bits "
         "of a run depend on shards, and not on ranks)",
         ranks, config.shards, ranks);
-  check(config.optimizer != "muon" || ranks == 1, ErrorKind::usage,
-        "train: `optimizer` muon makes its steps of whole matrices, which {} ranks do not share; "
-        "take adamw",
-        ranks);
 }
 
 // What any rank finds by itself all end by, with its exit code.

@@ -59,7 +59,8 @@ TrainingLoop::TrainingLoop(const TrainConfig& config, const RunOptions& options,
       group_(*options.group),
       task_(config.task_config->make(config, options.paths, options.out)),
       parameters_(task_->parameters()),
-      gradient_(*task_, config.shards, config.accumulate, group_),
+      gradient_(*task_, config.shards, config.accumulate, group_, GradientLayout::kBucketValues,
+                config.optimizer == "muon"),
       optimizer_(parameters_, config.optimizer_options(), gradient_.ranges()) {
   for (size_t i = 0; i < parameters_.all().size(); ++i) {
     optimizer_.set_rate_factor(i, task_->rate_factor(*parameters_.all()[i]));

@@ -123,6 +123,20 @@ TEST(Ranks, language_models_and_their_adapters_to_the_bits_of_one) {
                         {"--data", data, "--from", (folder / "by-1").string()});
 }
 
+// Each matrix is updated whole, by one of the ranks.
+TEST(Ranks, muon_to_the_bits_of_one) {
+  const TempDir folder;
+  write_file(folder / "text.txt", two_words_text());
+  TrainConfig c = short_config("causal_lm", "gpt2");
+  for (const char* key : {"n_layer", "n_head"}) c.stack.set(key, 2);
+  c.stack.set("n_embd", 16);
+  c.stack.set("n_positions", 12);
+  c.optimizer = "muon";
+  c.ema_decay = 0.9;
+  c.clip_norm = 0.1;
+  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", (folder / "text.txt").string()}, 10);
+}
+
 TEST(Ranks, what_a_model_remembers_of_each_stream_is_that_of_one) {
   const TempDir folder;
   write_file(folder / "text.txt", echoing_text(5));

@@ -30,6 +30,74 @@ struct SomeParameters {
   }
 };
 
+// A translator of 4 layers of 256, of which each layer has six matrices between hidden states.
+struct TranslatorParameters {
+  nn::Parameters all{1};
+  TranslatorParameters() {
+    const nn::Scope s(all);
+    (s / "tokens").parameter({8000, 256}, nn::Init::ones());
+    for (int64_t i = 0; i < 4; ++i) {
+      const nn::Scope layer = s / "layers" / i;
+      for (const char* name : {"q", "k", "v", "o"}) hidden(layer / name, {256, 256});
+      hidden(layer / "up", {1024, 256});
+      hidden(layer / "down", {256, 1024});
+      (layer / "norm").parameter({256}, nn::Init::ones());
+    }
+  }
+  static void hidden(const nn::Scope& s, const Shape& shape) {
+    s.parameter(shape, nn::Init::ones()).between_hidden_states();
+  }
+};
+
+// Elements that a rank's optimizer keeps, of all moments.
+int64_t kept(nn::Parameters& parameters, const OptimizerOptions& options,
+             std::vector<ElementRange> ranges) {
+  int64_t elements = 0;
+  const Optimizer optimizer(parameters, options, std::move(ranges));
+  for (const Moments& m : optimizer.moments()) {
+    for (const Tensor& of : {m.m, m.v, m.ema}) elements += of.defined() ? of.elements() : 0;
+  }
+  return elements;
+}
+
+TEST(GradientLayout, each_rank_keeps_its_share_of_the_moments_within_5_percent) {
+  TranslatorParameters p;
+  const OptimizerOptions adam{.ema_decay = 0.9}, muon{.is_muon = true};
+  std::vector<ElementRange> whole;
+  for (const auto& one : p.all.all()) whole.push_back({0, one->elements()});
+  const GradientLayout layout(p.all, 8);
+  for (const int64_t ranks : {2, 4, 8}) {
+    const auto of_muon = layout.ranges_of_muon(p.all, ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const auto share = [&](const OptimizerOptions& options, std::vector<ElementRange> ranges) {
+        return static_cast<double>(ranks * kept(p.all, options, std::move(ranges))) /
+               static_cast<double>(kept(p.all, options, whole));
+      };
+      EXPECT_NEAR(share(adam, layout.ranges(rank, ranks)), 1, 0.05) << rank << " of " << ranks;
+      EXPECT_NEAR(share(muon, of_muon[static_cast<size_t>(rank)]), 1, 0.05)
+          << rank << " of " << ranks;
+    }
+  }
+}
+
+TEST(GradientLayout, a_matrix_of_muon_is_whole_on_one_rank_and_all_else_is_shared) {
+  const TranslatorParameters p;
+  const GradientLayout layout(p.all, 8, 600);
+  for (const int64_t ranks : {2, 4, 8}) {
+    const auto all = layout.ranges_of_muon(p.all, ranks);
+    for (size_t i = 0; i < p.all.all().size(); ++i) {
+      const nn::Parameter& one = *p.all.all()[i];
+      int64_t held = 0;
+      for (const auto& of_rank : all) {
+        held += of_rank[i].size;
+        if (!one.is_hidden_matrix()) continue;
+        EXPECT_TRUE(of_rank[i].size == 0 || of_rank[i].size == one.elements()) << one.name();
+      }
+      EXPECT_EQ(held, one.elements()) << one.name();
+    }
+  }
+}
+
 TEST(GradientLayout, ranks_share_all_elements_whatever_their_number) {
   const SomeParameters p;
   for (const int64_t least : {1, 600, 1 << 20}) {

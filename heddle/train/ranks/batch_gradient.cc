@@ -82,7 +82,7 @@ LossSums tree_sum(std::vector<LossSums> sums) {
 }  // namespace
 
 BatchGradient::BatchGradient(Task& task, int64_t shards, int64_t accumulate, dist::Group& group,
-                             int64_t bucket_values)
+                             int64_t bucket_values, bool is_muon)
     : task_(&task), shards_(shards), accumulate_(accumulate), group_(&group) {
   const int64_t ranks = group.ranks();
   check(shards % ranks == 0, ErrorKind::internal, "{} shards of {} ranks", shards, ranks);
@@ -94,6 +94,10 @@ BatchGradient::BatchGradient(Task& task, int64_t shards, int64_t accumulate, dis
   layout_.emplace(parameters(), shards, bucket_values);
   tree_.emplace(parameters(), *layout_);
   std::vector<ElementRange> whole = std::exchange(ranges_, layout_->ranges(group.rank(), ranks));
+  if (is_muon && ranks > 1) {
+    ranges_of_all_ = layout_->ranges_of_muon(parameters(), ranks);
+    ranges_ = ranges_of_all_[static_cast<size_t>(group.rank())];
+  }
   for (size_t i = 0; i < whole.size(); ++i) {  // nothing changes these, on any rank
     if (!parameters().all()[i]->is_fixed()) continue;
     ranges_[i] = whole[i];
@@ -261,16 +265,17 @@ double BatchGradient::norm(const Optimizer& optimizer) {
 }
 
 template <class F>
-void BatchGradient::for_ranges(const GradientLayout::Bucket& bucket, bool are_own,
+void BatchGradient::for_ranges(const std::vector<ElementRange>& ranges,
+                               const GradientLayout::Bucket& bucket, bool are_inside,
                                const F& f) const {
   for (int64_t k = bucket.first; k < bucket.last; ++k) {
     const size_t i = layout_->order()[static_cast<size_t>(k)];
     const int64_t at = layout_->begin(i) - bucket.begin, n = parameters().all()[i]->elements();
-    const auto [begin, size] = ranges_[i];
+    const auto [begin, size] = ranges[i];
     const auto call = [&](int64_t from, int64_t to) {
       if (from < to) f(i, from, at + from, to - from);
     };
-    if (are_own) {
+    if (are_inside) {
       call(begin, begin + size);
     } else {
       call(0, begin);
@@ -279,12 +284,14 @@ void BatchGradient::for_ranges(const GradientLayout::Bucket& bucket, bool are_ow
   }
 }
 
+// Sums are known in slices, whatever a rank updates.
 std::string BatchGradient::first_bad(const Optimizer& optimizer) {
   if (!tree_) return optimizer.first_bad_gradient();
   std::string bad;
+  const std::vector<ElementRange> slices = layout_->ranges(group_->rank(), group_->ranks());
   for (const GradientLayout::Bucket& b : layout_->buckets()) {
     const std::span<float> values = values_of(b);
-    for_ranges(b, true, [&](size_t i, int64_t, int64_t at, int64_t n) {
+    for_ranges(slices, b, true, [&](size_t i, int64_t, int64_t at, int64_t n) {
       const Rows rows{values.data() + at, 1, n, n, DType::f32};
       if (bad.empty() && !kernels().all_finite(rows)) bad = parameters().all()[i]->name();
     });
@@ -309,7 +316,32 @@ void BatchGradient::change_buffers() {
   }
 }
 
+// What each rank has of a bucket becomes known to all, where that is no slice of it.
+void BatchGradient::gather_ranges(const GradientLayout::Bucket& bucket, std::span<float> values) {
+  std::vector<float> mine;
+  for_ranges(bucket, true, [&](size_t, int64_t, int64_t at, int64_t n) {
+    mine.insert(mine.end(), values.begin() + at, values.begin() + at + n);
+  });
+  const auto told = group_->gather(bytes_of(std::span<const float>(mine)));
+  for (size_t rank = 0; rank < told.size(); ++rank) {
+    const std::vector<float> theirs = values_in<float>(told[rank]);
+    auto next = theirs.begin();
+    for_ranges(ranges_of_all_[rank], bucket, true, [&](size_t, int64_t, int64_t at, int64_t n) {
+      check(n <= theirs.end() - next, ErrorKind::internal, "rank {} told {} values", rank,
+            theirs.size());
+      std::copy_n(next, n, values.begin() + at);
+      next += n;
+    });
+  }
+}
+
 void BatchGradient::step(Optimizer& optimizer, double learning_rate, double factor) {
+  if (!ranges_of_all_.empty()) {
+    const Blocked blocked(*group_, times_);
+    for (const GradientLayout::Bucket& b : layout_->buckets()) {
+      if (!b.is_of_buffers) group_->all_gather(values_of(b));
+    }
+  }
   std::vector<int64_t> calls;
   {
     const Timed timed(times_.compute);
@@ -334,7 +366,12 @@ void BatchGradient::step(Optimizer& optimizer, double learning_rate, double fact
   for (size_t b = 0; b < calls.size(); ++b) {
     {
       const Blocked blocked(*group_, times_);
-      group_->finish(calls[b]);
+      const GradientLayout::Bucket& bucket = layout_->buckets()[b];
+      if (ranges_of_all_.empty()) {
+        group_->finish(calls[b]);
+      } else {
+        gather_ranges(bucket, values_of(bucket));
+      }
     }
     const Timed timed(times_.compute);
     take_weights(layout_->buckets()[b]);
@@ -347,7 +384,7 @@ int64_t BatchGradient::send_weights(const GradientLayout::Bucket& bucket) {
   for_ranges(bucket, true, [&](size_t i, int64_t from, int64_t at, int64_t n) {
     std::copy_n(parameters().all()[i]->value().data<float>() + from, n, values.data() + at);
   });
-  return group_->start_all_gather(started(bucket));
+  return ranges_of_all_.empty() ? group_->start_all_gather(started(bucket)) : 0;
 }
 
 void BatchGradient::take_weights(const GradientLayout::Bucket& bucket) {
@@ -373,7 +410,11 @@ std::vector<Tensor> BatchGradient::gathered(const std::vector<const Tensor*>& ra
     for_ranges(b, true, [&](size_t i, int64_t, int64_t at, int64_t n) {
       if (ranges[i] != nullptr) std::copy_n(ranges[i]->data<float>(), n, values.data() + at);
     });
-    group_->all_gather(values);
+    if (ranges_of_all_.empty()) {
+      group_->all_gather(values);
+    } else {
+      gather_ranges(b, values);
+    }
     if (!are_wanted) continue;
     for (int64_t k = b.first; k < b.last; ++k) {
       const size_t i = layout_->order()[static_cast<size_t>(k)];

@@ -52,8 +52,10 @@ struct BatchReport {
 class BatchGradient {
  public:
   /// shards: a power of two, and of ranks at least.
+  /// is_muon: an update takes whole matrices. A rank then holds some of them, and parts of all
+  /// else; gradients become known whole before weights are updated.
   BatchGradient(Task& task, int64_t shards, int64_t accumulate, dist::Group& group,
-                int64_t bucket_values = GradientLayout::kBucketValues);
+                int64_t bucket_values = GradientLayout::kBucketValues, bool is_muon = false);
 
   /// What this rank updates of each parameter.
   std::vector<ElementRange> ranges() const;
@@ -89,10 +91,16 @@ class BatchGradient {
   bool is_alone() const { return group_->is_alone(); }
   nn::Parameters& parameters() const { return task_->parameters(); }
   std::span<float> values_of(const GradientLayout::Bucket& bucket);
-  /// Calls f(parameter, element, values of a bucket from there on, elements of them) for what this
-  /// rank has of a bucket, or what it has not.
+  /// Calls f(parameter, element, values of a bucket from there on, elements of them) for what lies
+  /// in these ranges of a bucket's parameters, or outside of them.
   template <class F>
-  void for_ranges(const GradientLayout::Bucket& bucket, bool are_own, const F& f) const;
+  void for_ranges(const std::vector<ElementRange>& ranges, const GradientLayout::Bucket& bucket,
+                  bool are_inside, const F& f) const;
+  template <class F>
+  void for_ranges(const GradientLayout::Bucket& bucket, bool are_own, const F& f) const {
+    for_ranges(ranges_, bucket, are_own, f);
+  }
+  void gather_ranges(const GradientLayout::Bucket& bucket, std::span<float> values);
   LossSums accumulate_last(int64_t epoch, const std::vector<int64_t>& samples, const nn::Run& run);
   void send_next();
   void note_pace(size_t rank, double seconds);
@@ -108,6 +116,8 @@ class BatchGradient {
   std::optional<GradientLayout> layout_;  // of several shards
   std::optional<GradientTree> tree_;
   std::vector<ElementRange> ranges_;
+  // Of all ranks, where they are not slices of buckets; else empty.
+  std::vector<std::vector<ElementRange>> ranges_of_all_;
   std::vector<uint8_t> came_;
   bool has_buffers_ = false;
   std::vector<const Tensor*> gradients_;  // where parameters have them, but for buffers,

@@ -49,6 +49,35 @@ void GradientLayout::close_bucket(bool is_of_buffers) {
   size_ = b.begin + b.size;
 }
 
+std::vector<std::vector<ElementRange>> GradientLayout::ranges_of_muon(
+    const nn::Parameters& parameters, int64_t ranks) const {
+  std::vector<std::vector<ElementRange>> all;
+  std::vector<int64_t> loads;  // values of moments
+  std::vector<size_t> matrices;
+  for (const size_t i : order_) {
+    if (parameters.all()[i]->is_hidden_matrix()) matrices.push_back(i);
+  }
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    all.push_back(this->ranges(rank, ranks));  // those of buffers, whose sums are known in slices
+    int64_t& load = loads.emplace_back();
+    for (const size_t i : order_) {
+      const nn::Parameter& p = *parameters.all()[i];
+      if (p.is_buffer()) continue;
+      const dist::Slice slice = dist::slice_of(elements_[i], rank, ranks);
+      all.back()[i] =
+          p.is_hidden_matrix() ? ElementRange() : ElementRange{slice.begin, slice.size()};
+      load += 2 * all.back()[i].size;  // Adam's
+    }
+  }
+  std::ranges::stable_sort(matrices, std::greater(), [&](size_t i) { return elements_[i]; });
+  for (const size_t i : matrices) {
+    const auto rank = std::ranges::min_element(loads) - loads.begin();
+    all[static_cast<size_t>(rank)][i] = {0, elements_[i]};
+    loads[static_cast<size_t>(rank)] += elements_[i];
+  }
+  return all;
+}
+
 std::vector<ElementRange> GradientLayout::ranges(int64_t rank, int64_t ranks) const {
   std::vector<ElementRange> ranges(begins_.size());
   for (const Bucket& b : buckets_) {

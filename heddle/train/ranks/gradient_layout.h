@@ -41,6 +41,11 @@ class GradientLayout {
   /// The elements of each parameter that one of `ranks` ranks holds: those in its slice of the
   /// bucket, see dist::slice_of().
   std::vector<ElementRange> ranges(int64_t rank, int64_t ranks) const;
+  /// What ranks hold where Muon updates matrices: [rank][parameter]. Each such matrix is one
+  /// rank's, the largest first that of the rank with the least moments so far; of others each has a
+  /// part.
+  std::vector<std::vector<ElementRange>> ranges_of_muon(const nn::Parameters& parameters,
+                                                        int64_t ranks) const;
 
  private:
   void close_bucket(bool is_of_buffers);
