@@ -1,9 +1,12 @@
 // Finding, reading and splitting the files of running text; reading rows of tables and JSON lines.
 #include "heddle/data/documents.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -92,6 +95,22 @@ void cut(std::vector<std::string> documents, double val_share, DocumentSplit& sp
   const auto middle = documents.end() - held_out;
   std::move(documents.begin(), middle, std::back_inserter(split.train));
   std::move(middle, documents.end(), std::back_inserter(split.val));
+}
+
+// Before hours are spent on it: running text is held whole, and its ids beside it.
+void check_fits_memory(const TextFiles& files, const std::string& name) {
+  int64_t bytes = 0;
+  const auto add = [&](const std::string& path) {
+    std::error_code unknown;  // of a pipe
+    if (std::filesystem::is_regular_file(path, unknown)) bytes += file_size(path);
+  };
+  std::ranges::for_each(files.train, add);
+  if (!files.val.empty()) add(files.val);
+  const int64_t memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
+  check(bytes < memory, ErrorKind::system,
+        "{}: {:.1f} GB of running text, which is held in memory, and this machine has {:.1f} GB; "
+        "take a part of it (sentence pairs and images are read from a cache on the disk)",
+        name, static_cast<double>(bytes) / 1e9, static_cast<double>(memory) / 1e9);
 }
 
 bool has_text(const std::vector<std::string>& documents) {
@@ -256,6 +275,7 @@ std::vector<std::string> read_documents(const std::string& path, const std::stri
 
 DocumentSplit split_documents(const DocumentFiles& files) {
   const TextFiles sources = find_text_files(files);
+  check_fits_memory(sources, files.train);
   DocumentSplit split;
   for (const std::string& path : sources.train) {
     std::vector<std::string> documents = read_documents(path, files.text_key);

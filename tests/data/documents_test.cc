@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "heddle/data/batches.h"
 #include "tests/base/temporary.h"
 
@@ -26,6 +28,21 @@ TEST(Documents, json_lines_give_a_document_each_and_the_last_are_held_out) {
       split_documents({.train = path, .val_share = 0.25, .text_key = "body"});
   EXPECT_EQ(split.train, (std::vector<std::string>{"one", "two\n"}));
   EXPECT_EQ(split.val, std::vector<std::string>{"three"});
+}
+
+// 8 TB of which the disk holds nothing.
+TEST(Documents, text_that_is_larger_than_memory_is_refused_before_it_is_read) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.txt", "text\n");
+  std::filesystem::resize_file(path, int64_t{1} << 43);
+  try {
+    static_cast<void>(split_documents({.train = path}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::system);
+    EXPECT_NE(std::string(error.what()).find("8796.1 GB of running text"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Documents, folder_gives_its_train_and_val_files_or_the_ends_of_all) {

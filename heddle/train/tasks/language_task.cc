@@ -75,12 +75,13 @@ class LanguageTask final : public TextTask {
 
   LanguageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : TextTask(config, paths, run) {
-    const DocumentSplit split = split_documents(text().files(paths));
-    std::vector<std::string> all = split.train;
-    all.insert(all.end(), split.val.begin(), split.val.end());
+    DocumentSplit split = split_documents(text().files(paths));
+    std::vector<std::string> all = std::move(split.train);
+    const size_t trained = all.size();
+    std::ranges::move(split.val, std::back_inserter(all));
     open_tokenizer(all);
-    train_ = joined(tokenizer(), split.train);
-    val_ = joined(tokenizer(), split.val);
+    train_ = joined(tokenizer(), std::span(all).first(trained));
+    val_ = joined(tokenizer(), std::span(all).subspan(trained));
     note_keys(train_, val_);
     check(val_.size() > 1, ErrorKind::data,
           "the held-out text has {} tokens; at least 2 are needed", val_.size());
