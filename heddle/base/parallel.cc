@@ -18,15 +18,17 @@
 #include <sstream>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "heddle/base/log.h"
 #include "heddle/base/names.h"
+#include "heddle/base/run_alone.h"
 
 namespace heddle {
 namespace {
 
 thread_local int place = 0;        // in the pool
-thread_local bool inside = false;  // a call of parallel_for
+thread_local bool inside = false;  // a call of parallel_for, or a RunAlone
 
 inline void pause_core() {
 #if defined(__x86_64__)
@@ -217,6 +219,8 @@ int num_threads() { return Pool::get().threads(); }
 void set_num_threads(int threads) { Pool::get().set_threads(threads); }
 int thread_index() { return place; }
 bool in_parallel() { return inside; }
+RunAlone::RunAlone(bool is_alone) : before_(std::exchange(inside, inside || is_alone)) {}
+RunAlone::~RunAlone() { inside = before_; }
 
 namespace parallel_detail {
 void run(int64_t n, void (*body)(void*, int64_t), void* context) {

@@ -5,12 +5,12 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/log.h"
-#include "heddle/base/parallel.h"
+#include "heddle/base/run_alone.h"
 
 namespace heddle::serve {
 
 Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows, int engines)
-    : most_rows_(rows) {
+    : most_rows_(rows), most_width_(std::max(kMostWidth / engines, kLeastWidth)) {
   for (int i = 0; i < engines; ++i) {
     lanes_.push_back(std::make_unique<Lane>(model, precision));
     Engine& engine = lanes_.back()->engine;
@@ -20,145 +20,211 @@ Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows, int 
   }
 }
 
+// --- what others see -----------------------------------------------------------------------------
+
+int64_t Scheduler::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return std::ssize(waiting_);
+}
+
+int64_t Scheduler::running() const {
+  const std::lock_guard lock(mutex_);
+  return std::ssize(running_);
+}
+
+bool Scheduler::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.empty() && running_.empty();
+}
+
 int64_t Scheduler::rows() const {
+  const std::lock_guard lock(mutex_);
   int64_t rows = 0;
-  for (const auto& lane : lanes_) rows += lane->engine.rows();
+  for (const auto& lane : lanes_) rows += lane->cache_rows;
   return rows;
+}
+
+// Of the engines that run nothing so many are called as there are jobs that wait.
+bool Scheduler::has_work(size_t engine) const {
+  const std::lock_guard lock(mutex_);
+  const auto is_free = [](const auto& lane) { return lane->width == 0; };
+  const Lane& lane = *lanes_[engine];
+  if (lane.width > 0 || !lane.cancelled.empty()) return true;
+  if (waiting_.empty() || !has_room(waiting_.begin()->second, rows_, 0)) return false;
+  const auto before = std::span(lanes_).first(engine);
+  return std::ranges::count_if(before, is_free) < std::ssize(waiting_);
 }
 
 int64_t Scheduler::submit(Job job) {
   lanes_[0]->engine.check_request(job.request);
-  waiting_.emplace(next_, std::move(job));
+  const int64_t rows = rows_needed(job.request), width = job.request.search.width();
+  const std::lock_guard lock(mutex_);
+  waiting_width_ += width;
+  first_deadline_ = std::min(first_deadline_, job.deadline);
+  waiting_.emplace(next_, Waiting{.job = std::move(job), .rows = rows, .width = width});
   return next_++;
 }
 
 void Scheduler::cancel(int64_t id) {
-  if (waiting_.erase(id) > 0) return;
-  const auto found = running_.find(id);
-  if (found == running_.end()) return;
-  const Running job = leave(found);
-  if (is_in_step_) {
-    cancelled_.emplace_back(job.lane, job.number);
-  } else {
-    lanes_[job.lane]->engine.cancel(job.number);
+  WaitingJobs::node_type dropped;  // what it holds is let go of without the lock
+  Running left;
+  const std::lock_guard lock(mutex_);
+  dropped = waiting_.extract(id);
+  if (!dropped.empty()) {
+    waiting_width_ -= dropped.mapped().width;
+  } else if (const auto found = running_.find(id); found != running_.end()) {
+    left = leave(found);
+    lanes_[left.lane]->cancelled.push_back(id);
   }
 }
 
 void Scheduler::clear() {
-  waiting_.clear();
-  while (!running_.empty()) cancel(running_.begin()->first);
+  WaitingJobs dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(waiting_);
+    waiting_width_ = 0;
+  }
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = *lanes_[i];
+    for (const auto& [id, number] : std::exchange(lane.numbers, {})) {
+      cancel(id);
+      lane.engine.cancel(number);
+    }
+    lane.cancelled.clear();
+    lane.cache_rows = lane.engine.rows();
+  }
 }
 
+// --- a step --------------------------------------------------------------------------------------
+
+// Of one that runs. With the lock.
 Scheduler::Running Scheduler::leave(std::map<int64_t, Running>::iterator at) {
   Running job = std::move(at->second);
   running_.erase(at);
   rows_ -= job.rows, width_ -= job.width;
   lanes_[job.lane]->width -= job.width;
-  lanes_[job.lane]->jobs.erase(job.number);
   return job;
 }
 
-void Scheduler::end(int64_t id, JobEnd outcome, std::span<const Hypothesis> found) {
-  const auto at = running_.find(id);
-  if (at == running_.end()) return;  // cancelled in this step
-  const Running job = leave(at);
+void Scheduler::end(Lane& lane, int64_t id, JobEnd outcome, std::span<const Hypothesis> found) {
+  lane.numbers.erase(id);
+  Running job;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = running_.find(id);
+    if (at == running_.end()) return;  // cancelled
+    job = leave(at);
+  }
   if (job.on_end) job.on_end(outcome, found);
 }
 
 void Scheduler::end_late(Moment now) {
   std::vector<int64_t> late;
-  for (const auto& [id, job] : waiting_) {
-    if (job.deadline < now) late.push_back(id);
+  {
+    const std::lock_guard lock(mutex_);
+    if (first_deadline_ >= now) return;
+    first_deadline_ = Moment::max();
+    for (const auto& [id, waiting] : waiting_) {
+      if (waiting.job.deadline < now) {
+        late.push_back(id);
+      } else {
+        first_deadline_ = std::min(first_deadline_, waiting.job.deadline);
+      }
+    }
   }
   for (const int64_t id : late) {
-    const auto job = waiting_.extract(id);  // one that ends may have cancelled the next
-    if (!job.empty() && job.mapped().on_end) job.mapped().on_end(JobEnd::timed_out, {});
+    WaitingJobs::node_type job;
+    {
+      const std::lock_guard lock(mutex_);
+      job = waiting_.extract(id);  // one that ends may have cancelled the next
+      if (job.empty()) continue;
+      waiting_width_ -= job.mapped().width;
+    }
+    if (const auto& on_end = job.mapped().job.on_end) on_end(JobEnd::timed_out, {});
   }
 }
 
-// Of those that wait, the first that have room, or none where more are worth waiting for.
-size_t Scheduler::count_of_those_that_join() {
-  int64_t rows = rows_, width = width_, tokens = 0;
+// Of those that wait, how many the engine takes: the first that there is room for, up to its share;
+// none where more are worth waiting for. With the lock.
+size_t Scheduler::count_of_those_that_join(Lane& lane) const {
+  const auto engines = std::ssize(lanes_);
+  const int64_t share = (width_ + waiting_width_ + engines - 1) / engines;
+  int64_t rows = rows_, width = lane.width, tokens = 0;
   size_t count = 0;
   bool has_prompt = false;
-  for (const auto& [id, job] : waiting_) {
-    rows += rows_needed(job.request);
-    const int64_t wider = width + job.request.search.width();
-    const bool is_first = running_.empty() && count == 0;
-    if (rows > most_rows_ || (wider > kMostWidth && !is_first)) break;
-    width = wider;
-    tokens += job.request.source_rows();
-    has_prompt |= job.request.source_rows() == 0;
+  for (const auto& [id, waiting] : waiting_) {
+    if (width >= share || !has_room(waiting, rows, width)) break;
+    rows += waiting.rows, width += waiting.width;
+    tokens += waiting.job.request.source_rows();
+    has_prompt |= waiting.job.request.source_rows() == 0;
     ++count;
   }
   if (count == 0) return 0;
-  const bool is_worth = 4 * (width - width_) >= width_ || has_prompt ||
-                        tokens >= kWorthTokens * std::ssize(lanes_) || held_ >= kMostHeld;
-  held_ = is_worth ? 0 : held_ + 1;
+  const bool is_worth = 4 * (width - lane.width) >= lane.width || has_prompt ||
+                        tokens >= kWorthTokens || lane.held >= kMostHeld;
+  lane.held = is_worth ? 0 : lane.held + 1;
   return is_worth ? count : 0;
 }
 
-void Scheduler::start(int64_t id, Job job) {
-  const auto least = std::ranges::min_element(lanes_, {}, [](const auto& l) { return l->width; });
-  Lane& lane = **least;
-  Running running{.lane = static_cast<size_t>(least - lanes_.begin()),
-                  .number = 0,
-                  .rows = rows_needed(job.request),
-                  .width = job.request.search.width(),
-                  .on_end = std::move(job.on_end)};
-  Request request = std::move(job.request);
-  request.on_start = {};
-  request.on_done = [this, id](const Outcome& found) {
-    const std::lock_guard lock(callbacks_);
-    end(id, JobEnd::done, found.hypotheses);
-  };
-  if (lanes_.size() > 1 && request.goes_on) {
-    request.goes_on = [this, goes_on = std::move(request.goes_on)](const Hypothesis& h) {
-      const std::lock_guard lock(callbacks_);
-      return goes_on(h);
-    };
-  }
-  if (lanes_.size() > 1 && request.on_step) {
-    request.on_step = [this, on_step = std::move(request.on_step)](const DecodeStep& step) {
-      const std::lock_guard lock(callbacks_);
-      on_step(step);
-    };
-  }
-  running.number = lane.engine.submit(std::move(request));
-  rows_ += running.rows, width_ += running.width, lane.width += running.width;
-  lane.jobs[running.number] = id;
-  running_.emplace(id, std::move(running));
-  if (job.on_start) job.on_start();
+// Beside jobs of so many rows, and of such a width on the same engine.
+bool Scheduler::has_room(const Waiting& job, int64_t rows, int64_t width) const {
+  return rows + job.rows <= most_rows_ && (width == 0 || width + job.width <= most_width_);
 }
 
-void Scheduler::step_lane(Lane& lane) {
+// Those that join are counted as running from here on. With the lock.
+Scheduler::WaitingJobs Scheduler::take(size_t number) {
+  Lane& lane = *lanes_[number];
+  WaitingJobs taken;
+  for (size_t count = count_of_those_that_join(lane); count > 0; --count) {
+    auto first = waiting_.extract(waiting_.begin());
+    auto& [job, rows, width] = first.mapped();
+    rows_ += rows, width_ += width, lane.width += width, waiting_width_ -= width;
+    running_.emplace(
+        first.key(),
+        Running{.lane = number, .rows = rows, .width = width, .on_end = std::move(job.on_end)});
+    taken.insert(taken.end(), std::move(first));
+  }
+  return taken;
+}
+
+void Scheduler::start(Lane& lane, int64_t id, Job job) {
+  job.request.on_start = std::move(job.on_start);
+  job.request.on_done = [this, &lane, id](const Outcome& found) {
+    end(lane, id, JobEnd::done, found.hypotheses);
+  };
+  lane.numbers[id] = lane.engine.submit(std::move(job.request));
+}
+
+bool Scheduler::step(Moment now, size_t number) {
+  end_late(now);
+  Lane& lane = *lanes_[number];
+  WaitingJobs joining;
+  std::vector<int64_t> cancelled;
+  bool is_alone = false;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled.swap(lane.cancelled);
+    joining = take(number);
+    is_alone = std::ranges::count_if(lanes_, [](const auto& l) { return l->width > 0; }) <= 1;
+  }
+  for (const int64_t id : cancelled) {
+    const auto found = lane.numbers.extract(id);
+    if (!found.empty()) lane.engine.cancel(found.mapped());
+  }
+  for (auto& [id, waiting] : joining) start(lane, id, std::move(waiting.job));
+  const RunAlone on_one_core(!is_alone);
   try {
     lane.engine.step();
   } catch (const std::exception& error) {
-    const std::lock_guard lock(callbacks_);
     log_error("serve: {}", error.what());
-    const auto lost = lane.jobs;
-    for (const auto& [number, id] : lost) end(id, JobEnd::failed, {});
+    const auto lost = std::exchange(lane.numbers, {});
+    for (const auto& [id, engines] : lost) end(lane, id, JobEnd::failed, {});
   }
-}
-
-bool Scheduler::step(Moment now) {
-  end_late(now);
-  for (size_t count = count_of_those_that_join(); count > 0 && !waiting_.empty(); --count) {
-    auto first = waiting_.extract(waiting_.begin());
-    start(first.key(), std::move(first.mapped()));
-  }
-  std::vector<Lane*> busy;
-  for (const auto& lane : lanes_) {
-    if (!lane->jobs.empty()) busy.push_back(lane.get());
-  }
-  is_in_step_ = true;
-  parallel_for(std::ssize(busy), [&](int64_t i) { step_lane(*busy[static_cast<size_t>(i)]); });
-  is_in_step_ = false;
-  for (const auto& [lane, number] : std::exchange(cancelled_, {})) {
-    lanes_[lane]->engine.cancel(number);
-  }
-  return !is_idle();
+  const int64_t rows = lane.engine.rows();
+  const std::lock_guard lock(mutex_);
+  lane.cache_rows = rows;
+  return lane.width > 0 || !waiting_.empty();
 }
 
 }  // namespace heddle::serve

@@ -33,23 +33,24 @@ struct Job {
   std::function<void(JobEnd, std::span<const Hypothesis>)> on_end = {};
 };
 
-/// Jobs share the passes of an engine, or of several, each a thread's (engines_of()): those that
-/// come join in their order, once there is room for all that they may need; those that are done
-/// leave, and their rows are free at once. What a job gets depends neither on when it came nor on
-/// its neighbours, bit for bit.
+/// Jobs share the passes of an engine, or of several (engines_of()): those that come wait in one
+/// queue, from which each engine takes the first that there is room for, up to its share of all;
+/// those that are done leave, and their rows are free at once. What a job gets depends neither on
+/// when it came, nor on its engine, nor on its neighbours, bit for bit.
 ///
-/// Where others run, those that wait join together: an encoder pass over few sentences costs more
-/// than the rows that stay empty meanwhile. They join once they are a quarter of those that run, or
-/// kWorthTokens for each engine, or have waited for kMostHeld steps; a prompt, which takes no pass
-/// of its own, joins at the next step.
+/// An engine with others running takes more together: an encoder pass over few sentences costs more
+/// than the rows that stay empty meanwhile. It takes them once they are a quarter of those that it
+/// runs, or kWorthTokens, or it has been short of them for kMostHeld steps; a prompt, which takes
+/// no pass of its own, joins at the next step.
 ///
-/// It knows no time but what step() is told, and no thread but those of step(): one uses it. No two
-/// callbacks of jobs run at a time.
+/// It knows no time but what step() is told, and no thread but those that call it: all may, but one
+/// thread steps an engine. An engine that alone has something to do computes on all cores, else
+/// each on its own. Callbacks of a job are called by the step of its engine.
 class Scheduler {
  public:
-  /// Hypotheses of all that run: each takes logits, a number for every token of the vocabulary. One
-  /// job may have more.
-  static constexpr int64_t kMostWidth = 512;
+  /// Hypotheses that all engines run: each takes logits, a number for every token of the
+  /// vocabulary. One job may have more, and many engines have kLeastWidth each.
+  static constexpr int64_t kMostWidth = 512, kLeastWidth = 64;
   static constexpr int64_t kWorthTokens = 256;
   static constexpr int kMostHeld = 4;
   /// Rows of prompts that a step reads: of GPT-2 (124M) as long as some ten steps of one sequence.
@@ -64,51 +65,63 @@ class Scheduler {
   }
   /// returns: its id. Errors: those of Engine::check_request(); the job is not taken then.
   int64_t submit(Job job);
-  /// Drops a job, whose rows are free before the next step. An id that has ended is passed over.
+  /// Drops a job, which hears nothing from then on but what its engine says at this moment; its
+  /// rows are free before the engine's next step. An id that has ended is passed over.
   void cancel(int64_t id);
-  /// Drops all jobs, and what they hold.
+  /// Drops all jobs, and what they hold. While nothing steps.
   void clear();
-  /// Ends those that have waited too long, then one pass of all that run.
-  /// returns: whether there is more to do
-  bool step(Moment now);
+  /// Ends those that have waited too long, then one pass of all that this engine runs.
+  /// returns: whether there is more for it to do
+  bool step(Moment now, size_t engine = 0);
 
-  int64_t waiting() const { return std::ssize(waiting_); }
-  int64_t running() const { return std::ssize(running_); }
-  bool is_idle() const { return waiting_.empty() && running_.empty(); }
-  /// Rows of the KV cache that are held.
+  size_t engines() const { return lanes_.size(); }
+  /// Whether this engine runs a job, or is one of those without any that may take one.
+  bool has_work(size_t engine) const;
+  int64_t waiting() const;
+  int64_t running() const;
+  bool is_idle() const;
+  /// Rows of the KV cache that are held, by the last steps.
   int64_t rows() const;
 
  private:
+  struct Waiting {
+    Job job;
+    int64_t rows, width;
+  };
+  // An engine, and what is in it.
   struct Lane {
     Lane(const Model& model, Precision precision) : engine(model, precision) {}
-    Engine engine;
-    std::map<int64_t, int64_t> jobs = {};  // the engine's id: ours
-    int64_t width = 0;
+    Engine engine;                            // of the thread that steps it, as the next
+    std::map<int64_t, int64_t> numbers = {};  // our id: the engine's
+    // With the lock.
+    int64_t width = 0, cache_rows = 0;
+    std::vector<int64_t> cancelled = {};
+    int held = 0;  // steps for which those that wait were held back
   };
   struct Running {
-    size_t lane;
-    int64_t number;  // the engine's id
-    int64_t rows, width;
-    std::function<void(JobEnd, std::span<const Hypothesis>)> on_end;
+    size_t lane = 0;
+    int64_t rows = 0, width = 0;
+    std::function<void(JobEnd, std::span<const Hypothesis>)> on_end = {};
   };
+  using WaitingJobs = std::map<int64_t, Waiting>;  // by id, which rises: the first came first
 
   void end_late(Moment now);
-  size_t count_of_those_that_join();
-  void start(int64_t id, Job job);
-  void step_lane(Lane& lane);
+  size_t count_of_those_that_join(Lane& lane) const;
+  bool has_room(const Waiting& job, int64_t rows, int64_t width) const;
+  WaitingJobs take(size_t lane);
+  void start(Lane& lane, int64_t id, Job job);
   Running leave(std::map<int64_t, Running>::iterator at);
-  void end(int64_t id, JobEnd outcome, std::span<const Hypothesis> found);
+  void end(Lane& lane, int64_t id, JobEnd outcome, std::span<const Hypothesis> found);
 
-  const int64_t most_rows_;
+  const int64_t most_rows_, most_width_;  // of all; of an engine
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::map<int64_t, Job> waiting_;  // by id, which rises: those that came first are first
+  mutable std::mutex mutex_;  // of all below, never held while a job is called
+  WaitingJobs waiting_;
   std::map<int64_t, Running> running_;
-  int64_t next_ = 0;              // id of the next
-  int64_t rows_ = 0, width_ = 0;  // that all that run may hold
-  int held_ = 0;                  // steps for which those that wait were held back
-  std::mutex callbacks_;          // held by each, while engines step
-  bool is_in_step_ = false;
-  std::vector<std::pair<size_t, int64_t>> cancelled_;  // in a step: lane and engine's id
+  int64_t next_ = 0;                       // id of the next
+  int64_t rows_ = 0, width_ = 0;           // that all that run may hold
+  int64_t waiting_width_ = 0;              // that those that wait may come to
+  Moment first_deadline_ = Moment::max();  // of those that wait, or a moment before it
 };
 
 }  // namespace heddle::serve

@@ -101,8 +101,8 @@ std::vector<SharedModel> load_models(const ServiceOptions& options) {
 }
 
 // Those of the models that write tokens; each holds its model.
-EngineThread::Schedulers schedulers_of(const std::vector<SharedModel>& models) {
-  EngineThread::Schedulers schedulers;
+EngineThreads::Schedulers schedulers_of(const std::vector<SharedModel>& models) {
+  EngineThreads::Schedulers schedulers;
   for (const SharedModel& model : models) {
     if (model->scheduler) schedulers.emplace_back(model, model->scheduler.get());
   }
@@ -118,7 +118,7 @@ Service::Service(ServiceOptions options)
       budget_(options_.queue_tokens),
       started_at_(static_cast<int64_t>(std::time(nullptr))) {
   for (const SharedModel& model : models_) metrics_.model(model->name, model->loaded().type);
-  engine_ = std::make_unique<EngineThread>(schedulers_of(models_));
+  engines_ = std::make_unique<EngineThreads>(schedulers_of(models_));
 }
 
 void Service::reload() {
@@ -135,14 +135,15 @@ bool Service::take_reloaded() {
     log_error("serve: the models stay as they were: {}", error.what());
     return false;
   }
-  engine_->replace(schedulers_of(models_));
+  engines_->replace(schedulers_of(models_));
   log_info("serve: {} models were loaded anew", models_.size());
   return true;
 }
 
-ServerMetrics::Now Service::now(const std::vector<SharedModel>& models) const {
-  ServerMetrics::Now now{.admitted_tokens = budget_.taken()};
-  for (const SharedModel& model : models) {
+ServerMetrics::Now Service::now() const {
+  ServerMetrics::Now now{.connections = server_ != nullptr ? server_->connections() : 0,
+                         .admitted_tokens = budget_.taken()};
+  for (const SharedModel& model : models_) {
     if (!model->scheduler) continue;
     now.running += model->scheduler->running();
     now.waiting += model->scheduler->waiting();
@@ -153,20 +154,22 @@ ServerMetrics::Now Service::now(const std::vector<SharedModel>& models) const {
 
 // By how long work has been under way, not by how long the server stands there.
 double Service::seconds_for(int64_t tokens) const {
-  const double busy = 1e-6 * static_cast<double>(busy_us_.load());
+  const std::lock_guard lock(speed_mutex_);
+  const double busy = 1e-6 * static_cast<double>(busy_us_);
   const double speed = static_cast<double>(worked_) / std::max(busy, 0.1);
   return std::clamp(static_cast<double>(tokens) / std::max(speed, 100.0), 0.1, 60.0);
 }
 
 void Service::worked_off(int64_t tokens) {
+  budget_.give_back(tokens);
   const Moment now = Clock::now();
+  const std::lock_guard lock(speed_mutex_);
   // Gaps of a second and more are idle; what was worked off long ago counts less and less.
   const auto gap = std::chrono::duration_cast<std::chrono::microseconds>(now - last_worked_);
   last_worked_ = now;
   if (gap < std::chrono::seconds(1)) busy_us_ += gap.count();
   worked_ += tokens;
-  if (busy_us_ > 60'000'000) worked_ = worked_ / 2, busy_us_ = busy_us_ / 2;
-  budget_.give_back(tokens);
+  if (busy_us_ > 60'000'000) worked_ /= 2, busy_us_ /= 2;
 }
 
 void Service::answer(HttpRequest request, const std::shared_ptr<Reply>& reply) {

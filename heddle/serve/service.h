@@ -1,13 +1,14 @@
-// What answers requests: models, the thread that they compute on, limits, keys, counters.
+// What answers requests: models, the threads that they compute on, limits, keys, counters.
 #pragma once
 
 #include <atomic>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "heddle/serve/engine_thread.h"
+#include "heddle/serve/engine_threads.h"
 #include "heddle/serve/http/server.h"
 #include "heddle/serve/metrics.h"
 #include "heddle/serve/served_model.h"
@@ -71,7 +72,7 @@ class Service {
   const ServiceOptions& options() const { return options_; }
   /// Those that requests are answered with now. From the server's thread, as all but counters.
   const std::vector<SharedModel>& models() const { return models_; }
-  EngineThread& engine() { return *engine_; }
+  EngineThreads& engines() { return *engines_; }
   TokenBudget& budget() { return budget_; }
   const TokenBudget& budget() const { return budget_; }
   ServerMetrics& metrics() { return metrics_; }
@@ -92,12 +93,10 @@ class Service {
   bool is_draining() const { return is_draining_; }
   /// That /metrics tells connections of.
   void set_server(const HttpServer* server) { server_ = server; }
-  int64_t connections() const { return server_ != nullptr ? server_->connections() : 0; }
-  /// But connections. models: models() as it was. On the engine's thread
-  ServerMetrics::Now now(const std::vector<SharedModel>& models) const;
+  ServerMetrics::Now now() const;
   /// Seconds in which so many tokens are likely to be worked off, by the speed so far.
   double seconds_for(int64_t tokens) const;
-  /// Tokens that a job had taken of the budget are worked off. On the engine's thread
+  /// Tokens that a job had taken of the budget are worked off. From any thread.
   void worked_off(int64_t tokens);
 
  private:
@@ -109,11 +108,12 @@ class Service {
   ServerMetrics metrics_;
   const HttpServer* server_ = nullptr;
   std::atomic<bool> is_draining_ = false;
-  std::atomic<int64_t> worked_ = 0, busy_us_ = 0;
-  Moment last_worked_ = Clock::now();  // of the engine's thread
+  mutable std::mutex speed_mutex_;  // of the three that follow
+  int64_t worked_ = 0, busy_us_ = 0;
+  Moment last_worked_ = Clock::now();
   const int64_t started_at_;
   std::atomic<uint64_t> requests_ = 0;
-  std::unique_ptr<EngineThread> engine_;  // last: it ends first
+  std::unique_ptr<EngineThreads> engines_;  // last: they end first
 };
 
 }  // namespace heddle::serve

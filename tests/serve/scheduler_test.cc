@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "heddle/base/parallel.h"
 #include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
@@ -35,6 +34,12 @@ struct Subject {
 };
 
 Moment at(int64_t seconds) { return Moment() + std::chrono::seconds(seconds); }
+
+// A step of each engine; whether there is more to do.
+bool step_all(Scheduler& scheduler) {
+  for (size_t i = 0; i < scheduler.engines(); ++i) scheduler.step(at(0), i);
+  return !scheduler.is_idle();
+}
 
 TEST(Scheduler, jobs_that_come_at_any_step_get_what_they_get_alone) {
   const Subject subject;
@@ -100,9 +105,10 @@ TEST(Scheduler, cancelled_jobs_leave_before_the_next_step_and_hear_nothing) {
   const int64_t before = scheduler.rows();
   for (const size_t i : {1, 2, 3, 4}) scheduler.cancel(ids[i]);
   EXPECT_EQ(scheduler.running(), 2);
-  EXPECT_LT(scheduler.rows(), before);
   scheduler.cancel(ids[1]);  // once more
   scheduler.cancel(1000);
+  scheduler.step(at(0));
+  EXPECT_LT(scheduler.rows(), before);
   while (scheduler.step(at(0))) {
   }
   std::ranges::sort(ended);
@@ -242,10 +248,10 @@ TEST(Scheduler, no_more_run_than_there_is_room_for) {
   const int64_t each = alone.scheduler.rows_needed(alone.subject.job(0).request);
   Arrivals arrivals(10 * each, 3);
   arrivals.come(25);
-  arrivals.scheduler.step(at(0));
+  step_all(arrivals.scheduler);
   EXPECT_EQ(arrivals.scheduler.running(), 10);
   for (int64_t id = 0; id < 5; ++id) arrivals.scheduler.cancel(id);
-  arrivals.scheduler.step(at(0));
+  step_all(arrivals.scheduler);
   EXPECT_EQ(arrivals.scheduler.running(), 10);
   Arrivals wide;
   wide.come(600);
@@ -253,9 +259,37 @@ TEST(Scheduler, no_more_run_than_there_is_room_for) {
   EXPECT_EQ(wide.scheduler.running(), Scheduler::kMostWidth);
 }
 
+TEST(Scheduler, each_engine_takes_its_share_and_one_without_work_is_called) {
+  Arrivals arrivals(100'000, 3);
+  const auto who_has_work = [&] {
+    std::vector<size_t> engines;
+    for (size_t i = 0; i < 3; ++i) {
+      if (arrivals.scheduler.has_work(i)) engines.push_back(i);
+    }
+    return engines;
+  };
+  EXPECT_EQ(who_has_work(), std::vector<size_t>());
+  arrivals.come(1);
+  EXPECT_EQ(who_has_work(), std::vector<size_t>{0});
+  arrivals.scheduler.step(at(0), 2);  // whoever steps takes it
+  EXPECT_EQ(who_has_work(), std::vector<size_t>{2});
+  arrivals.come(1);
+  arrivals.scheduler.step(at(0), 2);  // which has its share
+  EXPECT_EQ(arrivals.scheduler.waiting(), 1);
+  EXPECT_EQ(who_has_work(), (std::vector<size_t>{0, 2}));
+  arrivals.scheduler.step(at(0), 0);
+  EXPECT_EQ(arrivals.scheduler.running(), 2);
+  arrivals.come(28);
+  arrivals.scheduler.step(at(0), 1);
+  EXPECT_EQ(arrivals.scheduler.running(), 12);
+  arrivals.scheduler.step(at(0), 2);
+  EXPECT_EQ(arrivals.scheduler.running(), 21);
+  arrivals.scheduler.step(at(0), 0);
+  EXPECT_EQ(arrivals.scheduler.running(), 30);
+}
+
 TEST(Scheduler, several_engines_give_what_one_gives_and_hear_of_cancelled_jobs) {
   const Subject subject;
-  set_num_threads(3);
   Scheduler scheduler(*subject.small.made, {}, 4000, 3);
   std::vector<std::optional<Ids>> found(subject.sentences.size());
   int64_t last = 0;
@@ -263,16 +297,15 @@ TEST(Scheduler, several_engines_give_what_one_gives_and_hear_of_cancelled_jobs) 
     Job job = subject.job(i);
     job.on_end = [&, i](JobEnd, std::span<const Hypothesis> hypotheses) {
       found[i] = as_translation(hypotheses).ids;
-      if (i == 3) scheduler.cancel(last);  // of another engine, in the middle of its step
+      if (i == 3) scheduler.cancel(last);  // of another engine, before its step
     };
     last = scheduler.submit(std::move(job));
-    if (i % 5 == 4) scheduler.step(at(0));
+    if (i % 5 == 4) step_all(scheduler);
   }
-  while (scheduler.step(at(0))) {
+  while (step_all(scheduler)) {
   }
   EXPECT_EQ(scheduler.rows(), 0);
   for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], subject.alone(i)) << i;
-  set_num_threads(available_cores());
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ struct Engine::Pass {
 };
 
 Engine::Engine(const Model& model, Precision precision)
-    : model_(model), reader_(make_reader(model)) {
+    : model_(model), reader_(make_reader(model)), kind_(make_reader(model)) {
   if (const auto* translator = model.as<EncoderDecoder>()) facts_ = &translator->facts();
   run_.use(precision);
 }
@@ -185,8 +185,8 @@ int64_t Engine::context_of(const Request& r) const {
 int64_t Engine::rows_needed(const Request& r) const {
   const int64_t context = context_of(r), n = r.search.width();
   const int64_t given = std::ssize(r.tokens), source = r.source_rows();
-  if (given + r.longest_read() > context) return source + reader_->rows_of(0, context, n);
-  return source + reader_->rows_of(given, r.longest_read(), n);
+  if (given + r.longest_read() > context) return source + kind_->rows_of(0, context, n);
+  return source + kind_->rows_of(given, r.longest_read(), n);
 }
 
 void Engine::check_request(const Request& r) const {
@@ -219,7 +219,7 @@ void Engine::check_request(const Request& r) const {
   check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
         r.longest_output);
   check(
-      r.search.drafted.value_or(0) == 0 || reader_->checks_drafts(), ErrorKind::usage,
+      r.search.drafted.value_or(0) == 0 || kind_->checks_drafts(), ErrorKind::usage,
       "`prompt_lookup_num_tokens` is {}, but what this model says of a token depends on the tokens "
       "that are read beside it, so that guesses cannot be checked together; set it to 0",
       r.search.drafted.value_or(0));

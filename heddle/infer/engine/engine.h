@@ -90,9 +90,10 @@ class Engine {
   /// Rows of prompts, but one of each, that a step reads at most, so that others do not wait for a
   /// long one: it is read in parts, to the same bits. Not limited before.
   void limit_prompt_rows(int64_t rows) { most_prompt_rows_ = rows; }
-  /// Rows that the request holds at most.
+  /// Rows that the request holds at most. From any thread.
   int64_t rows_needed(const Request& request) const;
 
+  /// From any thread, once the limits are set.
   /// Errors: usage for options outside their ranges; data if tokens or source are empty, too long
   /// for the model or not of its vocabulary, or if it needs more rows than the limit.
   void check_request(const Request& request) const;
@@ -134,6 +135,7 @@ class Engine {
   nn::Run run_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<SequenceReader> reader_;
+  const std::unique_ptr<const SequenceReader> kind_;  // reads nothing: what all of its kind say
   int64_t most_kept_ = 0, most_prompt_rows_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<KeptBeginnings> kept_;  // null: nothing is kept
   std::deque<std::unique_ptr<Running>> waiting_;

@@ -19,7 +19,7 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
 
  private:
   void go_on() {
-    exchange_->service.engine().post([self = shared_from_this()] { self->work(); });
+    exchange_->service.engines().post([self = shared_from_this()] { self->work(); });
   }
   void work() {
     if (!is_gone_ && has_more()) return go_on();

@@ -7,10 +7,10 @@
 
 namespace heddle::serve {
 
-/// Takes room for so many tokens in the service's budget, and calls `step` on the engine's thread
-/// until it returns that there is no more; others' steps come in between. What it throws fails the
-/// exchange, and ends it; so it ends if the client leaves.
-/// Errors: Refusal where there is no room.
+/// Takes room for so many tokens in the service's budget, and calls `step` on the first engine's
+/// thread until it returns that there is no more; others' steps come in between. What it throws
+/// fails the exchange, and ends it; so it ends if the client leaves. Errors: Refusal where there is
+/// no room.
 void work_between_steps(const SharedExchange& e, int64_t tokens, std::function<bool()> step);
 
 }  // namespace heddle::serve

@@ -21,7 +21,7 @@ SharedModel language_classifier(const Service& service);
 /// What a language_classifier() says of a text, the likeliest first; nothing of a blank one.
 using DetectedLanguages = std::vector<DetectedLanguage>;
 /// Asks a language_classifier() of texts, of which the beginnings count, between the steps of
-/// others; on_done: on the engine's thread, with an entry a text. Errors: Refusal where there is no
+/// others; on_done: on an engine's thread, with an entry a text. Errors: Refusal where there is no
 /// room.
 void start_detection(const SharedExchange& e, const SharedModel& classifier,
                      const std::vector<std::string>& texts,

@@ -1,5 +1,6 @@
 // Translation as LibreTranslate's and DeepL's clients ask for it.
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 #include "heddle/base/utf8.h"
@@ -97,8 +98,9 @@ void libre_translate(const SharedExchange& e) {
   work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
   work.options.scores = alternatives > 0;
 
-  // Languages and translations come in any order; the later sends both. Of the engine's thread.
+  // Languages and translations come in any order, on any thread; the later sends both.
   struct Answer {
+    std::mutex mutex = {};
     Json json = Json::object();
     int missing = 1;
   };
@@ -120,6 +122,7 @@ void libre_translate(const SharedExchange& e) {
     ++answer->missing;
     start_detection(e, classifier, asked->split.texts,
                     [=](const std::vector<DetectedLanguages>& found) {
+                      const std::lock_guard lock(answer->mutex);
                       take_languages(found);
                       if (--answer->missing == 0) e->send(answer->json);
                     });
@@ -128,6 +131,7 @@ void libre_translate(const SharedExchange& e) {
   }
   work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
     const JoinedTexts joined(asked, done, all);
+    const std::lock_guard lock(answer->mutex);
     answer->json["translatedText"] = listed([&](size_t i) { return joined.text(i); });
     if (alternatives > 0) {
       answer->json["alternatives"] = listed([&](size_t i) { return joined.alternatives(i); });

@@ -154,7 +154,7 @@ class ChoiceWriter {
   std::vector<int64_t> offsets_;  // of each choice: characters of the tokens that were sent
 };
 
-// The choices of a request. Of the engine's thread.
+// The choices of a request. Of its engine's thread, once it is there.
 class Choices {
  public:
   Choices(SharedExchange e, GenerationWork work)

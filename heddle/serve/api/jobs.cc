@@ -2,20 +2,22 @@
 #include "heddle/serve/api/jobs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <mutex>
 
 namespace heddle::serve {
 namespace {
 
-// The jobs of a request that have not ended, with what they took of the budget. Of the engine's
-// thread.
+// The jobs of a request that have not ended, with what they took of the budget. Engines of several
+// threads may work on them: what they say is heard one after the other, and nothing of it once one
+// of them failed or the client left.
 class Batch : public std::enable_shared_from_this<Batch> {
  public:
   Batch(SharedExchange e, SharedModel model)
       : exchange_(std::move(e)), model_(std::move(model)), scheduler_(*model_->scheduler) {}
 
   void submit(QueuedJob job, int64_t tokens) {
-    if (is_dropped_) return exchange_->service.budget().give_back(tokens);
     const Moment received = exchange_->received;
     const auto number = std::make_shared<int64_t>(-1);
     Job asked{
@@ -29,9 +31,12 @@ class Batch : public std::enable_shared_from_this<Batch> {
                        JobEnd outcome, std::span<const Hypothesis> found) {
       self->ended(*number, outcome, found, on_done);
     };
+    hear(asked.request);
     try {
+      const std::lock_guard lock(mutex_);  // it may end before its number is known
+      if (is_dropped_) return exchange_->service.budget().give_back(tokens);
       *number = scheduler_.submit(std::move(asked));
-      jobs_[*number] = tokens;
+      return void(jobs_[*number] = tokens);
     } catch (...) {
       exchange_->service.budget().give_back(tokens);
       fail(std::current_exception());
@@ -44,6 +49,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
   }
 
   void drop() {
+    const std::lock_guard lock(mutex_);
     is_dropped_ = true;
     for (const auto& [id, tokens] : std::exchange(jobs_, {})) {
       scheduler_.cancel(id);
@@ -52,11 +58,32 @@ class Batch : public std::enable_shared_from_this<Batch> {
   }
 
  private:
-  void ended(int64_t id, JobEnd outcome, std::span<const Hypothesis> found,
+  void hear(Request& request) {
+    if (request.goes_on) {
+      request.goes_on = [self = shared_from_this(),
+                         goes_on = std::move(request.goes_on)](const Hypothesis& h) {
+        const std::lock_guard lock(self->callbacks_);
+        return !self->is_dropped_ && goes_on(h);
+      };
+    }
+    if (request.on_step) {
+      request.on_step = [self = shared_from_this(),
+                         on_step = std::move(request.on_step)](const DecodeStep& step) {
+        const std::lock_guard lock(self->callbacks_);
+        if (!self->is_dropped_) on_step(step);
+      };
+    }
+  }
+
+  void ended(const int64_t& id, JobEnd outcome, std::span<const Hypothesis> found,
              const std::function<void(std::span<const Hypothesis>)>& on_done) {
-    const auto job = jobs_.extract(id);
-    if (job.empty()) return;
-    exchange_->service.worked_off(job.mapped());
+    const std::lock_guard hearing(callbacks_);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto job = jobs_.extract(id);
+      if (job.empty()) return;
+      exchange_->service.worked_off(job.mapped());
+    }
     if (outcome == JobEnd::done) {
       try {
         return on_done(found);
@@ -77,11 +104,13 @@ class Batch : public std::enable_shared_from_this<Batch> {
     drop();
   }
 
-  SharedExchange exchange_;
-  SharedModel model_;
+  const SharedExchange exchange_;
+  const SharedModel model_;
   Scheduler& scheduler_;
+  std::mutex callbacks_;             // held by each
+  std::mutex mutex_;                 // of what follows
   std::map<int64_t, int64_t> jobs_;  // id: tokens
-  bool is_dropped_ = false;
+  std::atomic<bool> is_dropped_ = false;
 };
 
 }  // namespace
@@ -106,16 +135,17 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   }
   take_room(service, all);
   const auto batch = std::make_shared<Batch>(e, model);
-  e->on_gone([batch, &service] { service.engine().post([batch] { batch->drop(); }); });
-  service.engine().post([batch, jobs = std::move(jobs), tokens = std::move(tokens),
-                         before = std::move(before)]() mutable {
-    try {
-      if (before) before();
-    } catch (...) {
-      batch->fail(std::current_exception());
-    }
-    for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
+  e->on_gone([batch, &service] {
+    batch->drop();
+    service.engines().wake();
   });
+  try {
+    if (before) before();
+  } catch (...) {
+    batch->fail(std::current_exception());
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
+  service.engines().wake();
 }
 
 }  // namespace heddle::serve

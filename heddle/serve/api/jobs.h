@@ -11,12 +11,13 @@ namespace heddle::serve {
 struct QueuedJob {
   Request request;
   int64_t width = 1;  ///< sequences that it may have at once
-  /// What the search found; on the engine's thread.
+  /// What the search found; on an engine's thread, as are the request's callbacks: one at a time of
+  /// all jobs of a request.
   std::function<void(std::span<const Hypothesis>)> on_done;
 };
 
-/// Takes room for all jobs in the service's budget and hands them to the engine's thread, which
-/// first calls `before`. A job that waits too long, or fails, fails the exchange, and the others
+/// Takes room for all jobs in the service's budget, calls `before`, and hands them to the model's
+/// engines. A job that waits too long, or fails, fails the exchange, and the others
 /// are dropped; so they are if the client leaves.
 /// Errors: Refusal 429 where there is no room, 400 where there never is.
 /// model: one that writes tokens, which stays until its jobs have ended

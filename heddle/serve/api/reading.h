@@ -18,7 +18,7 @@ struct Reading {
   std::function<void()> on_done;  ///< once all are read
 };
 
-/// Takes room for the texts and reads them on the engine's thread, as work_between_steps() does.
+/// Takes room for the texts and reads them on an engine's thread, as work_between_steps() does.
 void start_reading(Reading reading);
 
 }  // namespace heddle::serve

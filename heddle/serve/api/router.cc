@@ -143,14 +143,8 @@ void health_ready(const SharedExchange& e) {
   e->send(Json::object({{"status", is_ready ? "ready" : "draining"}}), is_ready ? 200 : 503);
 }
 
-// The engine's thread alone may look at schedulers.
 void metrics(const SharedExchange& e) {
-  const int64_t connections = e->service.connections();
-  e->service.engine().post([e, all = e->service.models(), connections] {
-    ServerMetrics::Now now = e->service.now(all);
-    now.connections = connections;
-    e->send_text(e->service.metrics().text(now), "text/plain; version=0.0.4");
-  });
+  e->send_text(e->service.metrics().text(e->service.now()), "text/plain; version=0.0.4");
 }
 
 namespace {

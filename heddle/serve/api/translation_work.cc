@@ -38,7 +38,7 @@ class SharedBeginning {
   std::vector<int32_t> shared_;
 };
 
-// Shared by the jobs of a request; of the engine's thread, once it is there.
+// Shared by the jobs of a request, which are called one at a time.
 struct Pending {
   SharedExchange exchange;
   TranslationWork work;

@@ -42,7 +42,8 @@ struct TranslationWork {
   SharedModel model = {};
   std::vector<std::string> texts = {};
   TranslateOptions options = {};  ///< prefixes: none, one for all, or one of each text
-  /// Called on the engine's thread: at first, of each text as it is done, then of all.
+  /// Called one at a time, on threads of engines but the first: at first, of each text as it is
+  /// done, then of all.
   std::function<void()> on_start = {};
   std::function<void(const TranslationWork&, size_t, const Translation&)> on_text = {};
   std::function<void(const TranslationWork&, const std::vector<Translation>&)> on_done = {};

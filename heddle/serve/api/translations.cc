@@ -85,7 +85,7 @@ std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Transl
   return all;
 }
 
-// All of them, each with its sentences where they were sought. On the engine's thread.
+// All of them, each with its sentences where they were sought. On an engine's thread.
 Json translations_json(const TranslationsRequest& asked, const TranslationWork& work,
                        const std::vector<Translation>& all) {
   const bool is_hard = asked.form == AlignmentForm::hard;

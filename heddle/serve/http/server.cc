@@ -224,7 +224,7 @@ void HttpServer::Session::begin(const HttpResponse& head) {
 }
 
 void HttpServer::Session::write(std::string part) {
-  if (part.empty()) return;
+  if (part.empty() || is_ended_) return;
   output_ += part;
   // A burst is no slow reader: one that took nothing for a second is.
   const int64_t most = limits().output_bytes, waiting = std::ssize(output_);

@@ -1,0 +1,52 @@
+// The threads that models compute on: one for each engine of a model.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "heddle/serve/scheduler.h"
+
+namespace heddle::serve {
+
+/// Thread i steps engine i of each scheduler that has as many, in turn, for as long as there is
+/// work for it, and waits for no other thread. The first one also does what others ask of it,
+/// between steps.
+class EngineThreads {
+ public:
+  using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
+  explicit EngineThreads(Schedulers schedulers);
+  /// Ends after the steps at hand; what was not done is dropped.
+  ~EngineThreads();
+
+  /// From any thread: jobs came, or were cancelled.
+  void wake();
+  /// From any thread: the first one does this before its next step. What it throws is logged.
+  void post(std::function<void()> task);
+  /// These come in the place of those before, which leave once their jobs are done. For one thread.
+  void replace(Schedulers schedulers);
+
+ private:
+  struct Worker {
+    std::condition_variable wakes;
+    bool is_asleep = false;
+    std::thread thread;
+  };
+
+  void hire();
+  void run(size_t index);
+  bool has_work(size_t index) const;
+  void wake_others();
+
+  std::mutex mutex_;  // of all below
+  Schedulers schedulers_, leaving_;
+  std::vector<std::function<void()>> tasks_;  // of the first thread
+  bool is_ending_ = false;
+  std::deque<Worker> workers_;
+};
+
+}  // namespace heddle::serve

@@ -1,0 +1,134 @@
+// Engines that step beside each other while jobs come and go from other threads.
+#include "heddle/serve/engine_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+
+#include "heddle/infer/decoding/translate.h"
+#include "tests/infer/small_models.h"
+
+namespace heddle::serve {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using testing::random_sentences;
+using testing::small_config;
+using testing::SmallModel;
+
+struct Subject {
+  SmallModel small{small_config()};
+  std::vector<Ids> sentences = random_sentences(60, 9, 40);
+  TranslateOptions options;
+  Subject() { options.search.beam = 3; }
+  Job job(size_t i) const {
+    return {.request = translation_request(small.model, sentences[i], options)};
+  }
+  std::shared_ptr<Scheduler> scheduler(int engines) const {
+    return std::make_shared<Scheduler>(*small.made, Precision(), 600, engines);
+  }
+};
+
+// Counts down, and tells when none are left.
+struct Countdown {
+  explicit Countdown(size_t count) : left(count) {}
+  void operator()() {
+    if (--left == 0) done.set_value();
+  }
+  bool comes() {
+    return done.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  }
+  std::atomic<size_t> left;
+  std::promise<void> done;
+};
+
+TEST(EngineThreads, jobs_of_several_threads_get_what_they_get_alone) {
+  const Subject subject;
+  const auto scheduler = subject.scheduler(3);
+  const size_t count = subject.sentences.size();
+  std::vector<std::optional<Ids>> found(count);
+  Countdown countdown(2 * count / 3);
+  EngineThreads threads({scheduler});
+  const auto come = [&](size_t first) {
+    for (size_t i = first; i < count; i += 2) {
+      Job job = subject.job(i);
+      const bool is_dropped = i % 3 == 2;
+      job.on_end = [&, i, is_dropped](JobEnd, std::span<const Hypothesis> hypotheses) {
+        if (is_dropped) return;
+        found[i] = as_translation(hypotheses).ids;
+        countdown();
+      };
+      const int64_t id = scheduler->submit(std::move(job));
+      threads.wake();
+      if (is_dropped) scheduler->cancel(id);
+    }
+  };
+  std::thread other(come, 1);
+  come(0);
+  other.join();
+  ASSERT_TRUE(countdown.comes());
+  for (size_t i = 0; i < count; ++i) {
+    if (i % 3 == 2) continue;
+    const auto alone =
+        translate_ids(subject.small.model, std::span(&subject.sentences[i], 1), subject.options);
+    EXPECT_EQ(found[i], alone[0].ids) << i;
+  }
+}
+
+TEST(EngineThreads, schedulers_that_are_replaced_end_their_jobs_and_are_let_go_of) {
+  const Subject subject;
+  auto first = subject.scheduler(2);
+  const std::weak_ptr<Scheduler> leaving = first;
+  EngineThreads threads({first});
+  Countdown countdown(20);
+  for (size_t i = 0; i < 20; ++i) {
+    Job job = subject.job(i);
+    job.on_end = [&](JobEnd, std::span<const Hypothesis>) { countdown(); };
+    first->submit(std::move(job));
+  }
+  first.reset();
+  threads.replace({subject.scheduler(1)});
+  threads.wake();
+  EXPECT_TRUE(countdown.comes());
+  for (int i = 0; i < 1000 && !leaving.expired(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(leaving.expired());
+}
+
+TEST(EngineThreads, tasks_are_done_in_their_order_and_one_that_throws_ends_none) {
+  EngineThreads threads({});
+  std::promise<std::vector<int>> done;
+  std::vector<int> order;
+  ::testing::internal::CaptureStderr();
+  threads.post([&] { order.push_back(1); });
+  threads.post([] { throw std::runtime_error("a task that fails"); });
+  threads.post([&] {
+    order.push_back(2);
+    done.set_value(order);
+  });
+  EXPECT_EQ(done.get_future().get(), (std::vector<int>{1, 2}));
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("a task that fails"), std::string::npos);
+}
+
+TEST(EngineThreads, jobs_that_are_under_way_at_the_end_are_dropped_with_what_they_hold) {
+  const Subject subject;
+  const auto scheduler = subject.scheduler(2);
+  const auto held = std::make_shared<int>(0);
+  {
+    EngineThreads threads({scheduler});
+    for (size_t i = 0; i < 40; ++i) {
+      Job job = subject.job(i);
+      job.on_end = [held](JobEnd, std::span<const Hypothesis>) {};
+      scheduler->submit(std::move(job));
+    }
+    threads.wake();
+  }
+  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_TRUE(scheduler->is_idle());
+}
+
+}  // namespace
+}  // namespace heddle::serve
