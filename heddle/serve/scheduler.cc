@@ -44,15 +44,16 @@ int64_t Scheduler::rows() const {
   return rows;
 }
 
-// Of the engines that run nothing so many are called as there are jobs that wait.
+// Of the engines that run nothing so many are called as there are jobs that wait, the last first:
+// the first one's thread may have other models to step.
 bool Scheduler::has_work(size_t engine) const {
   const std::lock_guard lock(mutex_);
-  const auto is_free = [](const auto& lane) { return lane->width == 0; };
   const Lane& lane = *lanes_[engine];
   if (lane.width > 0 || !lane.cancelled.empty()) return true;
   if (waiting_.empty() || !has_room(waiting_.begin()->second, rows_, 0)) return false;
-  const auto before = std::span(lanes_).first(engine);
-  return std::ranges::count_if(before, is_free) < std::ssize(waiting_);
+  const auto is_free = [](const auto& other) { return other->width == 0; };
+  const auto behind = std::span(lanes_).subspan(engine + 1);
+  return std::ranges::count_if(behind, is_free) < std::ssize(waiting_);
 }
 
 int64_t Scheduler::submit(Job job) {

@@ -63,6 +63,27 @@ TEST(Remote, continuations_are_the_bytes_that_the_model_here_gives) {
               {"-n", "12", "--samples", "3", "--temperature", "0.8", "--seed", "5"}, several);
 }
 
+TEST(Remote, prompts_that_come_slowly_are_drawn_for_as_those_that_come_at_once) {
+  const serve::Running running;
+  const std::vector<std::string> command = {"generate", "--server", url_of(running.port()),
+                                            "-n",       "12",       "--temperature",
+                                            "0.8",      "--seed",   "5"};
+  const CliResult at_once = run_heddle(command, with_input("the dog\na cat\n"));
+  ASSERT_EQ(at_once.exit_code, 0) << at_once.err;
+  const CliResult slowly = run_command({"sh", "-c",
+                                        fmt::format("(echo the dog; sleep 0.2; echo a cat) | {} {}",
+                                                    kProgram, fmt::join(command, " "))});
+  EXPECT_EQ(slowly.exit_code, 0) << slowly.err;
+  EXPECT_EQ(slowly.out, at_once.out);
+  const CliResult many = run_heddle(command, with_input([] {
+                                      std::string lines;
+                                      for (int i = 0; i < 257; ++i) lines += "a cat\n";
+                                      return lines;
+                                    }()));
+  EXPECT_EQ(many.exit_code, 2) << many.err;
+  EXPECT_EQ(many.out, "");
+}
+
 TEST(Remote, lines_that_the_model_cannot_take_are_named_or_skipped) {
   const serve::Running running;
   std::string lines = "a dog runs\n";

@@ -71,8 +71,12 @@ class Running {
                   service_.answer(std::move(request), reply);
                 }) {
     service_.set_server(&server_);
-    thread_ = std::thread(
-        [this] { server_.run([this] { swaps_ += service_.take_reloaded() ? 1 : 0; }); });
+    thread_ = std::thread([this] {
+      server_.run([this] {
+        if (is_to_reload_.exchange(false)) service_.reload();
+        swaps_ += service_.take_reloaded() ? 1 : 0;
+      });
+    });
   }
   ~Running() {
     server_.stop();
@@ -81,6 +85,8 @@ class Running {
   int port() const { return server_.port(); }
   Service& service() { return service_; }
   HttpServer& server() { return server_; }
+  /// As SIGHUP does, on the server's thread.
+  void reload() { is_to_reload_ = true; }
   int swaps() const { return swaps_; }
   /// Tokens of the budget that are still taken when what was asked is answered: a response may be
   /// there a moment before its tokens are given back.
@@ -96,6 +102,7 @@ class Running {
   Service service_;
   HttpServer server_;
   std::atomic<int> swaps_ = 0;
+  std::atomic<bool> is_to_reload_ = false;
   std::thread thread_;
 };
 

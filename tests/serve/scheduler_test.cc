@@ -270,14 +270,14 @@ TEST(Scheduler, each_engine_takes_its_share_and_one_without_work_is_called) {
   };
   EXPECT_EQ(who_has_work(), std::vector<size_t>());
   arrivals.come(1);
-  EXPECT_EQ(who_has_work(), std::vector<size_t>{0});
-  arrivals.scheduler.step(at(0), 2);  // whoever steps takes it
   EXPECT_EQ(who_has_work(), std::vector<size_t>{2});
+  arrivals.scheduler.step(at(0), 0);  // whoever steps takes it
+  EXPECT_EQ(who_has_work(), std::vector<size_t>{0});
   arrivals.come(1);
-  arrivals.scheduler.step(at(0), 2);  // which has its share
+  arrivals.scheduler.step(at(0), 0);  // which has its share
   EXPECT_EQ(arrivals.scheduler.waiting(), 1);
   EXPECT_EQ(who_has_work(), (std::vector<size_t>{0, 2}));
-  arrivals.scheduler.step(at(0), 0);
+  arrivals.scheduler.step(at(0), 2);
   EXPECT_EQ(arrivals.scheduler.running(), 2);
   arrivals.come(28);
   arrivals.scheduler.step(at(0), 1);

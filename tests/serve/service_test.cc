@@ -316,7 +316,7 @@ TEST(Service, models_are_swapped_under_load_and_no_request_fails) {
   ::testing::internal::CaptureStderr();
   for (int swap = 1; swap <= 4; ++swap) {
     testing::write_small_model_of_seed(path, swap % 2 == 1 ? 8 : 7);
-    running.service().reload();
+    running.reload();
     for (int i = 0; i < 1000 && running.swaps() < swap; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -328,7 +328,7 @@ TEST(Service, models_are_swapped_under_load_and_no_request_fails) {
               wanted[swap % 2]);
   }
   std::filesystem::remove(path + "/model.safetensors");  // a folder that cannot be loaded
-  running.service().reload();
+  running.reload();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   is_over = true;
   for (std::thread& client : clients) client.join();

@@ -268,9 +268,9 @@ void generate_remotely(const RemoteGeneration& asked) {
   RemoteServer server("generate", asked.server);
   CompletionWriter writer(asked);
   const auto answer = [&](std::span<const std::string> prompts, int64_t first) {
-    check(first == 1 || !asked.draws, ErrorKind::usage,
-          "a server draws for {} prompts at a time, each time from the seed anew; give fewer, or "
-          "several seeds",
+    check(!asked.draws || (first == 1 && prompts.size() <= kBlock.lines), ErrorKind::usage,
+          "a server draws for {} prompts at a time, each time from the seed anew; give fewer, none "
+          "of them bad, or several seeds",
           kBlock.lines);
     Json body = completion_body(asked);
     body["prompt"] = std::vector<std::string>(prompts.begin(), prompts.end());
@@ -285,8 +285,10 @@ void generate_remotely(const RemoteGeneration& asked) {
   if (!asked.prompts.empty()) return answer(asked.prompts, 1);
   LineFlags lines = asked.lines;
   if (lines.path.empty()) lines.path = "-";
-  answer_lines("generate", lines, kBlock,
-               {.answer = answer, .skip = [&](const std::string&) { writer.skip(); }});
+  const LineAnswers answers{.answer = answer, .skip = [&](const std::string&) { writer.skip(); }};
+  if (!asked.draws) return void(answer_lines("generate", lines, kBlock, answers));
+  // All at once, however slowly they come.
+  answer_all("generate", lines, read_lines(lines.path, "generate"), answers);
 }
 
 }  // namespace heddle::cli
