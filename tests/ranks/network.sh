@@ -41,15 +41,15 @@ on_machine() {  # number, command
 limit_links() {  # how many machines, rate
   local i
   for ((i = 0; i < $1; ++i)); do
-    tc qdisc replace dev "v$i" root tbf rate "$2" burst 1mb latency 50ms
-    tc -n "n$i" qdisc replace dev eth0 root tbf rate "$2" burst 1mb latency 50ms
+    tc qdisc replace dev "v$i" root tbf rate "$2" burst 256kb latency 50ms
+    tc -n "n$i" qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms
   done
 }
 
 # A control group of at most so many thousandths of a core; prints the file that processes enter it by.
 make_quota() {  # name, thousandths
   local folder=/sys/fs/cgroup/cpu/$1
-  local period=20000  # microseconds: short beside an update
+  local period=4000  # microseconds: two that wait for each other are seldom both stopped for long
   if [[ -d /sys/fs/cgroup/cpu ]]; then
     mkdir -p "$folder"
     echo $period >"$folder/cpu.cfs_period_us"

@@ -53,7 +53,7 @@ train() {  # number, RUN, tokens of a batch, shards, program and words
 
 # Waits until a run has done what is to be measured.
 wait_for() {
-  until (($(grep -c tokens_per_second "$1/log.jsonl" 2>/dev/null || true) > updates)); do
+  until [[ -e $1/log.jsonl ]] && (($(grep -c tokens_per_second "$1/log.jsonl") > updates)); do
     sleep 0.5
     kill -0 "${pids[@]}" 2>/dev/null || { tail -n 3 "$folder"/*.log >&2; exit 1; }
   done
@@ -64,8 +64,8 @@ speed_of() {
     awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int((NR + 2) / 2)]) / 2}'
 }
 
-echo "| ranks | a core each | link | | alone, tokens/s | together | efficiency |"
-echo "| --- | --- | --- | --- | --- | --- | --- |"
+echo "| ranks | a core each | link | | alone, tokens/s | together | efficiency | slowest rank |"
+echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 for ranks in "$@"; do
   quota=$((1000 * cores / ranks))  # thousandths of a core
   ((quota <= 1000)) || quota=1000
@@ -83,9 +83,10 @@ for ranks in "$@"; do
     unset HEDDLE_RENDEZVOUS HEDDLE_RANKS
     wait_for "$folder/together"
     together=$(speed_of "$folder/together")
+    slowest=$({ grep -o 'slowest: rank [0-9]*, +[0-9]* %' "$folder/together.0.log" || true; } | tail -n 1 | cut -d , -f 2)
     stop
-    awk -v r="$ranks" -v q="$quota" -v l="$link" -v a="$alone" -v t="$together" -v v="${variant##*/}" 'BEGIN {
-      printf "| %d | %.2f | %.2f Gbit/s | %s | %.0f | %.0f | %.1f %% |\n", r, q / 1000, l / 1000, v, a, t, 100 * t / a }'
+    awk -v r="$ranks" -v q="$quota" -v l="$link" -v a="$alone" -v t="$together" -v v="${variant##*/}" -v s="$slowest" 'BEGIN {
+      printf "| %d | %.2f | %.2f Gbit/s | %s | %.0f | %.0f | %.1f %% |%s |\n", r, q / 1000, l / 1000, v, a, t, 100 * t / a, s }'
     rm -rf "$folder"/together*
   done
   rm -rf "$folder"/alone-*

@@ -24,7 +24,8 @@ limit_links "$ranks" "$((rate * quota / 1000))mbit"
 hosts=
 cp /etc/hosts "$folder/hosts"
 for ((i = 0; i < ranks; ++i)); do
-  make_quota "heddle-sums-$i" "$quota" >"$folder/quota-$i"
+  # As this process sees it: `ip netns exec` mounts another /sys.
+  echo "/proc/$$/root$(make_quota "heddle-sums-$i" "$quota")" >"$folder/quota-$i"
   echo "10.9.0.$((i + 1)) n$i" >>"$folder/hosts"
   hosts+=n$i:1,
 done
