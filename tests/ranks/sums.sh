@@ -37,9 +37,16 @@ cat >"$folder/agent" <<'AGENT'
 machine=$1
 shift
 echo $$ >"$(cat "$(dirname "$0")/quota-${machine#n}")"
+taskset -cp $((${machine#n} % CORES)) $$ >/dev/null
 exec ip netns exec "$machine" unshare -u bash -c "hostname $machine; $*"
 AGENT
+sed -i "s/CORES/$(nproc)/" "$folder/agent"
 chmod +x "$folder/agent"
+
+enter() {  # machine; as in scaling.sh
+  echo $BASHPID >"$(cat "$folder/quota-$1")"
+  taskset -cp $(($1 % $(nproc))) $BASHPID >/dev/null
+}
 
 tree() {
   local i
@@ -47,14 +54,14 @@ tree() {
   export HEDDLE_SECRET
   export HEDDLE_RENDEZVOUS=tcp://10.9.0.1:29500 HEDDLE_RANKS=$ranks
   for ((i = 0; i < ranks; ++i)); do
-    { echo $BASHPID >"$(cat "$folder/quota-$i")"; HEDDLE_RANK=$i on_machine "$i" "$program" "$values" "$times"; } &
+    { enter "$i"; HEDDLE_RANK=$i on_machine "$i" "$program" "$values" "$times"; } &
   done
   wait
   unset HEDDLE_RENDEZVOUS HEDDLE_RANKS
 }
 
 by_mpi() {  # more words for mpirun
-  echo $BASHPID >"$(cat "$folder/quota-0")"
+  enter 0
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 on_machine 0 mpirun --mca plm_rsh_agent "$folder/agent" \
     --mca oob_tcp_if_include 10.9.0.0/24 --mca btl tcp,self --mca btl_tcp_if_include 10.9.0.0/24 --mca pml ob1 \
     --mca mpi_yield_when_idle 1 "$@" --host "${hosts%,}" "$program" "$values" "$times"
