@@ -112,6 +112,7 @@ class RoutingCount {
   size_t layer_ = 0;
 };
 
+// Predicts windows, the details of the first `details` of their tokens too.
 class Prediction {
  public:
   Prediction(const LanguageModel& model, std::span<const int32_t> ids, const Precision& precision,
@@ -121,7 +122,7 @@ class Prediction {
   }
 
   // `memory`, of the windows' number of sequences, may be null.
-  void add(std::span<const TextWindow> windows, nn::Memory* memory, TextLikelihood& result) {
+  void add(std::span<const TextWindow> windows, nn::Memory* memory, WindowsLikelihood& result) {
     check_mapped_files();
     std::vector<int32_t> tokens, rows, targets;
     std::vector<int64_t> lengths;
@@ -141,10 +142,17 @@ class Prediction {
     const Tensor h = gather_rows(all, rows);
     // The logits of some rows at a time, for both the tokens that came and the likeliest.
     const int64_t at_once = std::max<int64_t>(1, kLogitsAtOnce / model_.vocab_size());
+    std::vector<float> log_p;
     for (int64_t begin = 0; begin < h.size(0); begin += at_once) {
       const int64_t n = std::min(at_once, h.size(0) - begin);
-      add(model_.output()(h.slice(0, begin, n), run_), std::span(targets).subspan(begin, n),
+      add(model_.output()(h.slice(0, begin, n), run_), std::span(targets).subspan(begin, n), log_p,
           result);
+    }
+    // A sum for each window: what else is predicted with it changes none of its bits.
+    auto next = log_p.begin();
+    for (const TextWindow& w : windows) {
+      double& nll = result.nll.emplace_back();
+      for (int64_t i = w.first; i <= w.last; ++i) nll -= static_cast<double>(*next++);
     }
   }
   const std::vector<std::vector<int64_t>>& routing() const { return routing_.counts; }
@@ -153,11 +161,12 @@ class Prediction {
   static constexpr int64_t kLogitsAtOnce = 16 << 20;  // 64 MB
 
   // logits: [targets, vocab]
-  void add(const Tensor& logits, std::span<const int32_t> targets, TextLikelihood& result) const {
+  void add(const Tensor& logits, std::span<const int32_t> targets, std::vector<float>& log_p,
+           WindowsLikelihood& result) const {
     const auto of_targets = best_tokens(logits, {}, targets);
     const auto likeliest = best_tokens(logits, {.scores = false});
     for (size_t i = 0; i < targets.size(); ++i) {
-      result.nll -= static_cast<double>(of_targets[i].log_p);
+      log_p.push_back(of_targets[i].log_p);
       result.hits += likeliest[i].id == targets[i];
       if (result.details.size() == details_) continue;
       result.details.push_back(
@@ -188,29 +197,88 @@ class Prediction {
 
 }  // namespace
 
-TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const int32_t> ids,
-                                  PerplexityOptions o) {
+struct TextPrediction::Impl {
+  const LanguageModel& model;
+  std::span<const int32_t> ids;
+  PerplexityOptions options;
+  std::vector<TextWindow> windows;
+  bool remembers;
+
+  // Windows of a part.
+  std::span<const TextWindow> part(int64_t number) const {
+    if (remembers) return windows;
+    const auto each =
+        static_cast<size_t>(std::max<int64_t>(1, options.batch_tokens / options.context));
+    const size_t begin = static_cast<size_t>(number) * each;
+    return std::span(windows).subspan(begin, std::min(each, windows.size() - begin));
+  }
+};
+
+TextPrediction::TextPrediction(const LanguageModel& model, std::span<const int32_t> ids,
+                               PerplexityOptions o) {
   check_options(model, ids, o);
+  const auto tokens = static_cast<int64_t>(ids.size());
+  impl_ = std::make_unique<const Impl>(Impl{
+      model, ids, o,
+      has_memory(model) ? segments_of(tokens, o.context) : windows_of(tokens, o.context, o.stride),
+      o.memory && memory_length(model) > 0});
+}
+TextPrediction::~TextPrediction() = default;
+
+int64_t TextPrediction::parts() const {
+  if (impl_->remembers) return 1;
+  const PerplexityOptions& o = impl_->options;
+  const int64_t each = std::max<int64_t>(1, o.batch_tokens / o.context);
+  return (std::ssize(impl_->windows) + each - 1) / each;
+}
+
+WindowsLikelihood TextPrediction::predict(int64_t part) const {
   const NoGrad off;
   const ProfilePhase phase("perplexity");
-  const auto tokens = static_cast<int64_t>(ids.size());
-  const std::vector<TextWindow> windows =
-      has_memory(model) ? segments_of(tokens, o.context) : windows_of(tokens, o.context, o.stride);
-  const bool remembers = o.memory && memory_length(model) > 0;
-  nn::Memory memory;
-  const auto at_once =
-      remembers ? 1 : static_cast<size_t>(std::max<int64_t>(1, o.batch_tokens / o.context));
-  TextLikelihood result;
-  result.context = o.context, result.stride = o.stride;
-  result.windows = static_cast<int64_t>(windows.size());
-  if (has_memory(model)) result.memory = remembers ? memory_length(model) : 0;
-  Prediction prediction(model, ids, o.precision, o.details);
-  for (size_t i = 0; i < windows.size(); i += at_once) {
-    prediction.add(std::span(windows).subspan(i, std::min(at_once, windows.size() - i)),
-                   remembers ? &memory : nullptr, result);
+  const PerplexityOptions& o = impl_->options;
+  const std::span<const TextWindow> windows = impl_->part(part);
+  const int64_t before = windows[0].first - 1;  // tokens that were predicted
+  Prediction prediction(impl_->model, impl_->ids, o.precision,
+                        std::max<int64_t>(0, o.details - before));
+  WindowsLikelihood result;
+  if (impl_->remembers) {
+    nn::Memory memory;
+    for (const TextWindow& window : windows) prediction.add({&window, 1}, &memory, result);
+  } else {
+    prediction.add(windows, nullptr, result);
   }
   result.routing = prediction.routing();
   return result;
+}
+
+TextLikelihood TextPrediction::join(std::span<const WindowsLikelihood> all) const {
+  const PerplexityOptions& o = impl_->options;
+  TextLikelihood text{
+      .windows = std::ssize(impl_->windows), .context = o.context, .stride = o.stride};
+  if (has_memory(impl_->model)) text.memory = impl_->remembers ? memory_length(impl_->model) : 0;
+  for (const WindowsLikelihood& part : all) {
+    for (const double nll : part.nll) text.nll += nll;
+    text.tokens += part.tokens, text.hits += part.hits;
+    text.details.insert(text.details.end(), part.details.begin(), part.details.end());
+    if (text.routing.empty()) {
+      text.routing = part.routing;
+      continue;
+    }
+    for (size_t layer = 0; layer < text.routing.size(); ++layer) {
+      for (size_t expert = 0; expert < text.routing[layer].size(); ++expert) {
+        text.routing[layer][expert] += part.routing[layer][expert];
+      }
+    }
+  }
+  return text;
+}
+
+TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const int32_t> ids,
+                                  PerplexityOptions options) {
+  const TextPrediction prediction(model, ids, options);
+  std::vector<WindowsLikelihood> all;
+  for (int64_t part = 0; part < prediction.parts(); ++part) all.push_back(prediction.predict(part));
+  return prediction.join(all);
 }
 
 }  // namespace heddle

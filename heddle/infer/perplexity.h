@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,41 @@ struct TextLikelihood {
   std::vector<std::vector<int64_t>> routing = {};
   /// Of the second token of the text and those behind it, as many as the options ask for.
   std::vector<PredictedToken> details = {};
+};
+
+/// What some windows of a text predict, see TextPrediction.
+struct WindowsLikelihood {
+  std::vector<double> nll = {};  ///< of each window
+  int64_t tokens = 0, hits = 0;
+  std::vector<std::vector<int64_t>> routing = {};
+  std::vector<PredictedToken> details = {};
+
+  template <class V>
+  void parts(V& v) {
+    v(nll, tokens, hits, routing, details);
+  }
+};
+
+/// likelihood_of_text() in parts, which may be predicted in any order, and elsewhere. The text and
+/// the model live as long.
+class TextPrediction {
+ public:
+  /// Errors: those of likelihood_of_text().
+  TextPrediction(const LanguageModel& model, std::span<const int32_t> ids,
+                 PerplexityOptions options);
+  ~TextPrediction();
+  TextPrediction(const TextPrediction&) = delete;
+  TextPrediction& operator=(const TextPrediction&) = delete;
+
+  /// How many there are; one of a model that carries a memory along the text.
+  int64_t parts() const;
+  WindowsLikelihood predict(int64_t part) const;
+  /// Of all parts, in order.
+  TextLikelihood join(std::span<const WindowsLikelihood> all) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
 };
 
 /// Predicts each token of a text but the first once, by windows of `context` tokens that begin

@@ -86,6 +86,40 @@ TEST_F(SharedCommands, eval_measures_the_figures_of_one_process) {
                  "--json", "--beam", "2"});
 }
 
+TEST_F(SharedCommands, eval_of_texts_measures_the_figures_of_one_process) {
+  std::string text, table = "text\tlabel\n";
+  for (int i = 0; i < 200; ++i) {
+    const char* word = i * i % 7 < 3 ? "good" : "bad";
+    text += fmt::format("the {} film was {}\n", i % 3 == 0 ? "old" : "new", word);
+    table += fmt::format("the {} film\t{}\n", i % 3 == 0 ? "old" : "new", word);
+  }
+  write_file(path("text.txt"), text);
+  write_file(path("texts.tsv"), table);
+  const auto train = [&](const std::string& task, const std::string& data,
+                         const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",    "--task",    task,       "--data",
+                                      path(data), "--out",     path(task), "--max-updates",
+                                      "3",        "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const CliResult trained = run_heddle(words);
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  };
+  train("causal_lm", "text.txt",
+        {"--n-layer", "1", "--n-head", "1", "--n-embd", "16", "--n-positions", "16"});
+  const std::vector<std::string> bert = {
+      "--num-hidden-layers", "1",  "--num-attention-heads",     "1",  "--hidden-size", "16",
+      "--intermediate-size", "16", "--max-position-embeddings", "24", "--vocab-size",  "60"};
+  train("sequence_classification", "texts.tsv", bert);
+  train("masked_lm", "text.txt", bert);
+  // Several passes of each.
+  const auto expect_shared = [&](const std::string& task, const std::string& data) {
+    expect_as_one({"eval", path(task), "--data", path(data), "--json", "--batch-tokens", "64"});
+  };
+  expect_shared("causal_lm", "text.txt");
+  expect_shared("sequence_classification", "texts.tsv");
+  expect_shared("masked_lm", "text.txt");
+}
+
 // Each works in a folder of its own, where one has no such file.
 TEST_F(SharedCommands, a_file_that_one_rank_does_not_see_ends_all_with_the_code_of_that) {
   const std::vector<std::string> words = {"eval",   path("run"), "--src",

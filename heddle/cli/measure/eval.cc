@@ -94,7 +94,7 @@ void measure(EvalFlags& flags) {
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
-  const bool is_of_rank_0 = group == kCaptions || group == kImages || predicts_text(flags, group);
+  const bool is_of_rank_0 = group == kCaptions || group == kImages;
   if (is_of_rank_0 && flags.group->rank() != 0) return;
   if (group == kCaptions) return eval_captions(flags);
   if (group == kImages) {

@@ -35,20 +35,20 @@ std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& ch
 /// JSON has no infinity: a perplexity beyond double is null.
 Json finite_or_null(double value);
 
-// The first three are shared by the ranks of flags.group, of which rank 0 writes; rank 0 does the
-// others alone.
+// What is of texts is shared by the ranks of flags.group, of which rank 0 writes; what is of images
+// rank 0 does alone.
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.
 void eval_translation(const EvalFlags& flags);
+
+/// Perplexity of a language model on a text.
+void eval_text(const EvalFlags& flags);
 
 /// How often a model of masked tokens finds the masked tokens of a text.
 void eval_masked_tokens(const EvalFlags& flags);
 
 /// Accuracy and macro F1 of a model with classes on labelled texts, or words.
 void eval_classes(const EvalFlags& flags);
-
-/// Perplexity of a language model on a text.
-void eval_text(const EvalFlags& flags);
 
 /// Accuracy, top-5 accuracy and calibration of a model that classifies images.
 void eval_images(const EvalFlags& flags);

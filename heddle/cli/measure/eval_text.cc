@@ -2,11 +2,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/data/documents.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/perplexity.h"
@@ -155,20 +158,27 @@ void eval_text(const EvalFlags& flags) {
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "--data: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);
-  const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
+  std::vector<std::string> documents;
+  agree(*flags.group, "the data", [&] {
+    documents = read_documents(flags.data, flags.text_key);
+    return checksum(fmt::format("{}", fmt::join(documents, "\n")));
+  });
   const std::vector<int32_t> ids = document_ids(*model.tokenizer, documents);
   const TextUnits units = count_units(*model.tokenizer, documents, flags.data);
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
         flags.data, ids.size());
-  const TextReport report{
-      units, likelihood_of_text(*language, ids,
-                                {.context = flags.context,
-                                 .stride = flags.stride,
-                                 .memory = !flags.no_memory,
-                                 .batch_tokens = flags.batch_tokens,
-                                 .precision = precision,
-                                 .details = has_page ? inspect::kPagePredictions : 0})};
+  const TextPrediction prediction(*language, ids,
+                                  {.context = flags.context,
+                                   .stride = flags.stride,
+                                   .memory = !flags.no_memory,
+                                   .batch_tokens = flags.batch_tokens,
+                                   .precision = precision,
+                                   .details = has_page ? inspect::kPagePredictions : 0});
+  const auto parts = dist::share_out_each<WindowsLikelihood>(
+      *flags.group, prediction.parts(), [&](int64_t part) { return prediction.predict(part); });
+  if (flags.group->rank() != 0) return;
+  const TextReport report{units, prediction.join(parts)};
   fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
   if (!has_page) return;
   write_page("eval", "a page", flags.page,
