@@ -95,11 +95,17 @@ std::vector<size_t> LeftOutImages::read(int64_t count, const std::function<void(
   for (size_t i = 0; i < errors.size(); ++i) {
     if (errors[i].empty()) {
       read.push_back(i);
-    } else if (++count_ <= kBadImagesSaid) {
-      log_warning("{}: left out: {}", command_, errors[i]);
+    } else if (kept_ != nullptr) {
+      kept_->push_back(errors[i]);
+    } else {
+      note(errors[i]);
     }
   }
   return read;
+}
+
+void LeftOutImages::note(const std::string& message) {
+  if (++count_ <= kBadImagesSaid) log_warning("{}: left out: {}", command_, message);
 }
 
 void LeftOutImages::report(int64_t images) const {

@@ -36,6 +36,10 @@ class LeftOutImages {
   /// Calls f(0) to f(count - 1) in parallel and warns where it throws a data error.
   /// returns: the numbers of the others, rising
   std::vector<size_t> read(int64_t count, const std::function<void(size_t)>& f);
+  /// Counts one, with the message on it.
+  void note(const std::string& message);
+  /// The messages of read() go to `kept` in place of note(); null: no longer.
+  void keep(std::vector<std::string>* kept) { kept_ = kept; }
 
   int64_t count() const { return count_; }
   /// Says how many of `images` were left out, if any. Errors: data if all were.
@@ -43,6 +47,7 @@ class LeftOutImages {
 
  private:
   const char* command_;
+  std::vector<std::string>* kept_ = nullptr;
   int64_t count_ = 0;
 };
 

@@ -120,6 +120,42 @@ TEST_F(SharedCommands, eval_of_texts_measures_the_figures_of_one_process) {
   expect_shared("masked_lm", "text.txt");
 }
 
+// One of them is no image.
+TEST_F(SharedCommands, eval_of_images_measures_the_figures_of_one_process) {
+  const std::string data = path("shapes");
+  const CliResult drawn = run_heddle(
+      {"shapes", "--task", "classification", "--out", data, "--count", "24", "--held-out", "150"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  const CliResult trained = run_heddle({"train",
+                                        "--task",
+                                        "image_classification",
+                                        "--model-type",
+                                        "vit",
+                                        "--data",
+                                        data,
+                                        "--out",
+                                        path("vit"),
+                                        "--max-updates",
+                                        "2",
+                                        "--hidden-size",
+                                        "16",
+                                        "--num-hidden-layers",
+                                        "1",
+                                        "--num-attention-heads",
+                                        "2",
+                                        "--intermediate-size",
+                                        "16",
+                                        "--patch-size",
+                                        "8",
+                                        "--batch-size",
+                                        "8",
+                                        "--threads",
+                                        "1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  write_file(data + "/val/circle/000003.png", "no image");
+  expect_as_one({"eval", path("vit"), "--data", data, "--json"});
+}
+
 // Each works in a folder of its own, where one has no such file.
 TEST_F(SharedCommands, a_file_that_one_rank_does_not_see_ends_all_with_the_code_of_that) {
   const std::vector<std::string> words = {"eval",   path("run"), "--src",

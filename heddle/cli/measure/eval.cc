@@ -94,8 +94,14 @@ void measure(EvalFlags& flags) {
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
-  const bool is_of_rank_0 = group == kCaptions || group == kImages;
-  if (is_of_rank_0 && flags.group->rank() != 0) return;
+  // Pictures of a page are not told to others.
+  const bool shows_objects =
+      group == kImages && head_of(flags.model) == Head::objects && !flags.page.empty();
+  dist::LocalGroup alone;
+  if (group == kCaptions || shows_objects) {
+    if (flags.group->rank() != 0) return;
+    flags.group = &alone;
+  }
   if (group == kCaptions) return eval_captions(flags);
   if (group == kImages) {
     if (head_of(flags.model) != Head::objects) return eval_images(flags);

@@ -35,8 +35,8 @@ std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& ch
 /// JSON has no infinity: a perplexity beyond double is null.
 Json finite_or_null(double value);
 
-// What is of texts is shared by the ranks of flags.group, of which rank 0 writes; what is of images
-// rank 0 does alone.
+// The ranks of flags.group share what is measured, and rank 0 writes; captions, and objects with a
+// page, rank 0 measures alone.
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.
 void eval_translation(const EvalFlags& flags);

@@ -3,12 +3,15 @@
 #include <array>
 #include <cmath>
 
+#include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/data/images.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/answers.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/train/tasks/losses.h"
@@ -17,6 +20,18 @@ namespace heddle::cli {
 namespace {
 
 constexpr int64_t kAtOnce = 64;
+
+// What is found of some images.
+struct ClassifiedImages {
+  std::vector<int64_t> entries = {};
+  std::vector<std::vector<double>> probabilities = {};
+  std::vector<std::string> left_out = {};  ///< messages on the others
+
+  template <class V>
+  void parts(V& v) {
+    v(entries, probabilities, left_out);
+  }
+};
 
 struct ImageReport {
   explicit ImageReport(int64_t classes) : confusion(classes) {}
@@ -84,7 +99,15 @@ void eval_images(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_image_reader(flags.model);
-  ImageSources found = find_images(flags.data);
+  ImageSources found;
+  agree(*flags.group, "the data", [&] {
+    found = find_images(flags.data);
+    std::string names;
+    for (const auto& entry : (found.val ? *found.val : found.train.value()).entries) {
+      names += entry.name + "\n";
+    }
+    return checksum(names);
+  });
   if (!found.val) {
     log_info("eval: {} has no images that are held out; all of them are judged", flags.data);
   }
@@ -96,32 +119,46 @@ void eval_images(const EvalFlags& flags) {
   LeftOutImages left_out("eval");
   Progress progress("eval");
   const auto count = std::ssize(source.entries);
-  for (int64_t begin = 0; begin < count; begin += kAtOnce) {
+  const auto judge = [&](int64_t pass) {
+    ClassifiedImages classified;
+    LeftOutImages unread("eval");
+    unread.keep(&classified.left_out);
+    const int64_t begin = pass * kAtOnce;
     std::vector<Image> block(static_cast<size_t>(std::min(kAtOnce, count - begin))), images;
-    const std::vector<size_t> read = left_out.read(std::ssize(block), [&](size_t i) {
+    const std::vector<size_t> read = unread.read(std::ssize(block), [&](size_t i) {
       const size_t n = static_cast<size_t>(begin) + i;
       const DecodedImage image = source.decode(n, source.path(n));
       block[i] =
           reader.processor.fit(ImageView{image.pixels.data(), image.size, source.channels}.rgb());
     });
-    if (read.empty()) continue;
-    for (const size_t i : read) images.push_back(std::move(block[i]));
-    const auto all = classify(reader, images, precision, flags.views == 2);
-    for (size_t i = 0; i < images.size(); ++i) {
-      const size_t n = static_cast<size_t>(begin) + read[i];
-      const int32_t truth = source.entries[n].label;
-      report.add(truth, all[i]);
-      const int32_t answer = report.answers.back();
-      if (answer == truth || std::ssize(wrong) >= inspect::kPageAnswers) continue;
-      wrong.push_back(
-          {{"", source.entries[n].name, ""}, truth, answer, all[i][truth], all[i][answer]});
+    for (const size_t i : read) {
+      images.push_back(std::move(block[i]));
+      classified.entries.push_back(begin + static_cast<int64_t>(i));
     }
-    if (!progress.is_due()) continue;
-    progress.update(static_cast<double>(begin) / static_cast<double>(count),
-                    fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+    if (!read.empty()) {
+      classified.probabilities = classify(reader, images, precision, flags.views == 2);
+    }
+    if (progress.is_due()) {
+      progress.update(static_cast<double>(begin) / static_cast<double>(count),
+                      fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+    }
+    return classified;
+  };
+  for (const ClassifiedImages& some : dist::share_out_each<ClassifiedImages>(
+           *flags.group, (count + kAtOnce - 1) / kAtOnce, judge)) {
+    for (const std::string& message : some.left_out) left_out.note(message);
+    for (size_t i = 0; i < some.entries.size(); ++i) {
+      const auto& entry = source.entries[static_cast<size_t>(some.entries[i])];
+      const std::vector<double>& p = some.probabilities[i];
+      report.add(entry.label, p);
+      const int32_t answer = report.answers.back();
+      if (answer == entry.label || std::ssize(wrong) >= inspect::kPageAnswers) continue;
+      wrong.push_back({{"", entry.name, ""}, entry.label, answer, p[entry.label], p[answer]});
+    }
   }
   left_out.report(count);
   report.left_out = left_out.count();
+  if (flags.group->rank() != 0) return;
   const std::string text = as_text(report, std::ssize(labels));
   fmt::print("{}\n", flags.json ? as_json(report, std::ssize(labels), flags) : text);
   if (!has_page) return;

@@ -1,12 +1,15 @@
 // Average precision of a model that finds objects in images.
 #include <algorithm>
 
+#include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/data/detections.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/detect.h"
 #include "heddle/inspect/pages/detection_page.h"
 #include "heddle/train/metrics/average_precision.h"
@@ -29,6 +32,19 @@ DetectionSource images_of(const std::string& path, const std::vector<std::string
   return source;
 }
 
+// What is found in some images.
+struct FoundObjects {
+  std::vector<int64_t> entries = {};
+  std::vector<ImageSize> sizes = {};
+  std::vector<std::vector<ScoredBox>> boxes = {};
+  std::vector<std::string> left_out = {};  ///< messages on the others
+
+  template <class V>
+  void parts(V& v) {
+    v(entries, sizes, boxes, left_out);
+  }
+};
+
 class DetectionJudge {
  public:
   DetectionJudge(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
@@ -41,26 +57,44 @@ class DetectionJudge {
   void run() {
     Progress progress("eval");
     const auto count = std::ssize(source_.images.entries);
-    for (int64_t begin = 0; begin < count; begin += kAtOnce) {
-      judge(begin, std::min(kAtOnce, count - begin));
-      if (!progress.is_due()) continue;
-      progress.update(static_cast<double>(begin) / static_cast<double>(count),
-                      fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+    const auto judge = [&](int64_t pass) {
+      const int64_t begin = pass * kAtOnce;
+      FoundObjects found = find(begin, std::min(kAtOnce, count - begin));
+      if (progress.is_due()) {
+        progress.update(static_cast<double>(begin) / static_cast<double>(count),
+                        fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+      }
+      return found;
+    };
+    for (FoundObjects& some : dist::share_out_each<FoundObjects>(
+             *flags_.group, (count + kAtOnce - 1) / kAtOnce, judge)) {
+      take(some);
     }
     cleaner_.warn(source_.file);
     left_out_.report(count);
   }
   int64_t left_out() const { return left_out_.count(); }
+  /// A checksum of the images' names and boxes.
+  std::string names() const {
+    std::string all;
+    for (size_t i = 0; i < source_.images.entries.size(); ++i) {
+      all += fmt::format("{} {}\n", source_.images.entries[i].name, source_.boxes[i].size());
+    }
+    return checksum(all);
+  }
   const std::vector<train::DetectedImage>& judged() const { return judged_; }
   const inspect::DetectionPage& page() const { return page_; }
 
  private:
-  void judge(int64_t first, int64_t count) {
+  FoundObjects find(int64_t first, int64_t count) {
+    FoundObjects all;
+    LeftOutImages unread("eval");
+    unread.keep(&all.left_out);
     const auto n = static_cast<size_t>(count);
     std::vector<Image> all_shown(n), all_fitted(n), fitted;
-    std::vector<ImageSize> all_sizes(n), sizes;
+    std::vector<ImageSize> all_sizes(n);
     // A photograph may be many times as large as what is kept of it, so a thread holds one alone.
-    const std::vector<size_t> read = left_out_.read(count, [&](size_t i) {
+    const std::vector<size_t> read = unread.read(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
       const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
       const Image image =
@@ -69,21 +103,27 @@ class DetectionJudge {
       all_fitted[i] = reader_.processor.fit(image);
       if (!flags_.page.empty()) all_shown[i] = inspect::page_image(image);
     });
-    if (read.empty()) return;
+    if (read.empty()) return all;
     for (const size_t i : read) {
       fitted.push_back(std::move(all_fitted[i]));
-      sizes.push_back(all_sizes[i]);
+      all.sizes.push_back(all_sizes[i]);
+      all.entries.push_back(first + static_cast<int64_t>(i));
     }
-    auto found = detect(reader_, fitted, sizes, precision_);
-    for (size_t i = 0; i < read.size(); ++i) {
-      const size_t entry = static_cast<size_t>(first) + read[i];
-      if (!flags_.page.empty()) {
-        page_.add(source_.images.entries[entry].name, sizes[i], all_shown[read[i]],
-                  sure_boxes(found[i], 0, sizes[i]));
-      }
-      cleaner_.compare_size(source_, entry, sizes[i]);
+    all.boxes = detect(reader_, fitted, all.sizes, precision_);
+    for (size_t i = 0; i < read.size() && !flags_.page.empty(); ++i) {
+      page_.add(source_.images.entries[static_cast<size_t>(all.entries[i])].name, all.sizes[i],
+                all_shown[read[i]], sure_boxes(all.boxes[i], 0, all.sizes[i]));
+    }
+    return all;
+  }
+
+  void take(FoundObjects& found) {
+    for (const std::string& message : found.left_out) left_out_.note(message);
+    for (size_t i = 0; i < found.entries.size(); ++i) {
+      const auto entry = static_cast<size_t>(found.entries[i]);
+      cleaner_.compare_size(source_, entry, found.sizes[i]);
       // As the file has them, like pycocotools: neither clipped nor dropped.
-      judged_.push_back({source_.ids[entry], source_.boxes[entry], std::move(found[i])});
+      judged_.push_back({source_.ids[entry], source_.boxes[entry], std::move(found.boxes[i])});
     }
   }
 
@@ -141,8 +181,14 @@ void eval_objects(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_detector(flags.model);
-  DetectionJudge evaluation(flags, reader, precision);
+  std::optional<DetectionJudge> judge;
+  agree(*flags.group, "the data", [&] {
+    judge.emplace(flags, reader, precision);
+    return judge->names();
+  });
+  DetectionJudge& evaluation = *judge;
   evaluation.run();
+  if (flags.group->rank() != 0) return;
   const std::vector<std::string>& labels = reader.model().labels();
   const train::DetectionScores scores =
       train::score_detections(evaluation.judged(), std::ssize(labels));
