@@ -141,8 +141,11 @@ namespace {
 
 }  // namespace
 
+// A budget that is all but full has no room for most requests: to tokenize them first would cost
+// more than all else of a refusal, just when there is no time for it.
 void check_room(const Service& service) {
-  if (service.budget().taken() >= service.budget().most()) refuse_for_now(service);
+  const int64_t most = service.budget().most();
+  if (service.budget().taken() >= most - most / 64) refuse_for_now(service);
 }
 
 void take_room(Service& service, int64_t tokens) {
