@@ -20,12 +20,6 @@ void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
       .positive();
   command.add_flag("--any-cpu", options.any_cpu,
                    "let ranks differ in their instruction sets: the result then has other bits");
-  command
-      .add_setting(
-          "--wire", options.wire,
-          "how gradients go between ranks; bf16: in half as many bytes, rounded log2(ranks) "
-          "times, so that the result depends on the number of ranks")
-      .one_of({"f32", "bf16"});
   command.add_setting("--start-seconds", options.start_seconds, "by when all ranks must be there")
       .positive();
   command
@@ -36,6 +30,17 @@ void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
       .add_setting("--step-seconds", options.step_seconds,
                    "and one that does not get on for so long (3 at least)")
       .positive();
+  command.begin_group("Options");
+}
+
+void add_wire_flag(Subcommand& command, dist::GroupOptions& options) {
+  command.begin_group(kRankFlags);
+  command
+      .add_setting(
+          "--wire", options.wire,
+          "how gradients go between ranks; bf16: in half as many bytes, rounded log2(ranks) "
+          "times, so that the result depends on the number of ranks")
+      .one_of({"f32", "bf16"});
   command.begin_group("Options");
 }
 

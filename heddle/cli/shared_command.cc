@@ -119,12 +119,11 @@ void run_shared(const Subcommand& command, const dist::GroupOptions& options,
   }
 }
 
-void check_same_model(dist::Group& group, const dist::GroupOptions& options,
+void check_same_files(dist::Group& group, const dist::GroupOptions& options,
                       const std::string& model, const Precision& precision) {
   if (group.is_alone()) return;
-  std::string folder;
-  do_alike(group, [&] { folder = find_model_dir(model); });
-  dist::Facts facts = facts_of_files(folder);
+  dist::Facts facts;
+  do_alike(group, [&] { facts = facts_of_files(find_model_dir(model)); });
   if (!options.any_cpu) facts["the machine"] = train::machine_signature(precision.compute);
   dist::check_equal(group, facts);
 }
@@ -161,7 +160,7 @@ int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& f
     }
     if (leads) flush_results();
   }
-  bad.report(count);
+  do_alike(group, [&] { bad.report(count); });
   return count;
 }
 

@@ -23,7 +23,7 @@ void run_shared(const Subcommand& command, const dist::GroupOptions& options,
 /// What must be equal on all ranks before they share work: how they compute, and the files of the
 /// model's folder by name and content. All ranks call it. Errors: usage, naming what differs; those
 /// of find_model_dir(), on all ranks.
-void check_same_model(dist::Group& group, const dist::GroupOptions& options,
+void check_same_files(dist::Group& group, const dist::GroupOptions& options,
                       const std::string& model, const Precision& precision);
 
 /// answer_lines() by all ranks, which all call it: rank 0 reads the input, some blocks at a time,

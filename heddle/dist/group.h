@@ -37,6 +37,7 @@ Slice slice_of(int64_t n, int64_t rank, int64_t ranks);
 struct StartedValues {
   std::span<float> values;
   std::shared_ptr<void> owner;  ///< of their memory: it stays until the call has ended
+  DType sent_as = DType::f32;   ///< sums alone: f32, or bf16, to which what is sent is rounded
 };
 
 /// Processes, called ranks, 0 .. ranks() - 1, each with a group of its own. Calls that all ranks
@@ -69,7 +70,7 @@ class Group {
   virtual void reduce_scatter(std::span<float> values) = 0;
   /// Every rank's slice of the values becomes known to all.
   virtual void all_gather(std::span<float> values) = 0;
-  /// The same, started. returns: the number of the call
+  /// The same, started; sums go as their values say. returns: the number of the call
   virtual int64_t start_reduce_scatter(StartedValues of);
   virtual int64_t start_all_gather(StartedValues of);
   /// Returns when the started call of that number, and those before it, have ended.
@@ -81,7 +82,7 @@ class Group {
   /// Returns when all ranks have come here.
   void barrier();
 
-  /// What reduce_scatter() sends: f32, or bf16.
+  /// How gradients are to be sent: f32, or bf16; reduce_scatter() sends so.
   virtual DType wire() const { return DType::f32; }
   /// Seconds that calls have waited for another rank that had not come to the same call, so far;
   /// any thread.

@@ -237,9 +237,9 @@ void RankGroup::add_up(std::span<float> values) {
   }
 }
 
-void RankGroup::reduce_scatter(std::span<float> values) {
+void RankGroup::reduce_scatter(std::span<float> values, DType sent_as) {
   begin(Call::reduce_scatter);
-  if (sent_as_ == DType::bf16) return add_up<bf16>(values);
+  if (sent_as == DType::bf16) return add_up<bf16>(values);
   add_up<float>(values);
 }
 

@@ -26,7 +26,8 @@ class RankGroup final : public Group {
 
   int64_t rank() const override { return rank_; }
   int64_t ranks() const override { return ranks_; }
-  void reduce_scatter(std::span<float> values) override;
+  void reduce_scatter(std::span<float> values) override { reduce_scatter(values, sent_as_); }
+  void reduce_scatter(std::span<float> values, DType sent_as);
   void all_gather(std::span<float> values) override;
   std::vector<std::string> gather(std::string_view mine) override;
   std::string broadcast(std::string_view of_rank_0) override;

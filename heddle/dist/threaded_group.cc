@@ -59,8 +59,9 @@ void ThreadedGroup::run() {
     std::exception_ptr error;
     try {
       call();
-    } catch (...) {
+    } catch (const std::exception& e) {  // the caller may compute for long before it asks
       error = std::current_exception();
+      if (group_ != nullptr) group_->leave_with(e.what());
     }
     call = nullptr;  // what it kept alive
     lock.lock();
@@ -87,7 +88,7 @@ void ThreadedGroup::all_gather(std::span<float> values) {
 }
 
 int64_t ThreadedGroup::start_reduce_scatter(StartedValues of) {
-  return start([this, of = std::move(of)] { group_->reduce_scatter(of.values); });
+  return start([this, of = std::move(of)] { group_->reduce_scatter(of.values, of.sent_as); });
 }
 
 int64_t ThreadedGroup::start_all_gather(StartedValues of) {

@@ -36,14 +36,15 @@ struct RankedUpdate {
 constexpr double kBackwardShare = 2.0 / 3;
 
 /// For 1, 2, 4, .. `ranks` (a power of two), each with one shard, by the closed form
-///   t(R) = t(1) / R + left + w(P),    w(n) = (R - 1) / R * 4 n / rate + log2(R) * latency:
+///   t(R) = t(1) / R + left + w(n(1), 4) + w(n(2), 4) + ..,
+///   w(n, b) = (R - 1) / R * b n / rate + log2(R) * latency:
 /// a bucket of n gradients is halved log2(R) times on its way to the ranks that keep its sums, and
 /// the new weights come back the same way. Sums of bucket i leave behind that of bucket
 /// i - 1 and not before its gradients are there, which a backward pass makes at an even rate:
-///   e(i) = max(e(i - 1), kBackwardShare * t(1) / R * (n(1) + .. + n(i)) / P) + w(n(i));
-/// `left` is what is on its way when the backward pass has ended.
-/// update_seconds: of one rank alone    buckets: gradients of each, as they leave
-/// Errors: usage if `ranks` is no power of two, or a number is not positive
+///   e(i) = max(e(i - 1), kBackwardShare * t(1) / R * (n(1) + .. + n(i)) / P) + w(n(i), g),
+/// g the bytes of a gradient on its way; `left` is what is on its way when the backward pass has
+/// ended. update_seconds: of one rank alone    buckets: gradients of each, as they leave Errors:
+/// usage if `ranks` is no power of two, or a number is not positive
 std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vector<int64_t>& buckets,
                                          int64_t ranks, const RankLink& link);
 

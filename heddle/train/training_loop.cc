@@ -260,9 +260,11 @@ void TrainingLoop::report_bad_tensor(const Parts& parts) {
     found = e.what();
   }
   for (const std::string& message : group_.gather(found)) {
-    check(message.empty(), ErrorKind::data, "{}", message);
+    if (!message.empty()) dist::fail_together(group_, ErrorKind::data, message);
   }
-  fail(ErrorKind::data, "update {}: the gradient is not finite. {}", p_.update + 1, last_good());
+  dist::fail_together(
+      group_, ErrorKind::data,
+      fmt::format("update {}: the gradient is not finite. {}", p_.update + 1, last_good()));
 }
 
 void TrainingLoop::name_what_is_bad(const Parts& parts) {
@@ -280,14 +282,15 @@ void TrainingLoop::name_what_is_bad(const Parts& parts) {
         p_.update + 1, bad_gradient, last_good());
 }
 
-// Short enough to leave room for a bar in 80 columns.
+// Short enough to leave room for a bar in 80 columns; a rank is named where it costs the others.
 std::string TrainingLoop::status() {
   const LogWindow& w = p_.window;
   const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
   std::string text = fmt::format("epoch {}  loss {:.3f}  {}", p_.epoch + 1, w.loss / tokens,
                                  cost_.speed(per_second(w), counted_by(config_), run_.compute));
-  if (const auto slow = gradient_.slowest()) {
-    text += fmt::format("  slowest: rank {}, +{:.0f} %", slow->rank, 100 * slow->over_mean);
+  constexpr double kNoticed = 0.05;
+  if (const auto slow = gradient_.slowest(); slow && slow->over_mean >= kNoticed) {
+    text += fmt::format("  rank {} +{:.0f} %", slow->rank, 100 * slow->over_mean);
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/train/not_finite.h"
 #include "heddle/train/ranks/rank_messages.h"
 
@@ -58,10 +59,14 @@ ValidationScore Validation::validate_plainly(const nn::Run& run) {
 ValidationScore Validation::score(const nn::Run& run) {
   const ValidationScore s = validate_plainly(run);
   if (std::isfinite(s.loss)) return s;
-  check_weights(task_->parameters(), p_->update, last_good_());
+  dist::gather_or_fail(*group_, [&]() -> std::string {
+    check_weights(task_->parameters(), p_->update, last_good_());
+    return "";
+  });
   name_bad_tensor("validation loss", p_->update + 1, last_good_(), [&] { validate_plainly(run); });
-  fail(ErrorKind::data, "update {}: the validation loss is {}. {}", p_->update, s.loss,
-       last_good_());
+  dist::fail_together(
+      *group_, ErrorKind::data,
+      fmt::format("update {}: the validation loss is {}. {}", p_->update, s.loss, last_good_()));
 }
 
 // Scores other weights while they stand in for the model's own.

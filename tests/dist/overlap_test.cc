@@ -178,7 +178,6 @@ TEST_P(Overlap, buckets_leave_within_the_backward_pass_and_the_bits_are_those_of
   }
 }
 
-// The memory of what is under way outlives the rank's own error.
 TEST(OverlapError, of_one_rank_ends_all_with_its_message) {
   RankProcesses processes(2, [](const GroupOptions& options) {
     const auto group = dist::make_group(options);

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "heddle/base/error.h"
 #include "heddle/base/rng.h"
@@ -180,6 +182,25 @@ TEST_P(Sums, texts_of_all_come_to_all_in_the_order_of_ranks) {
   for (const RankOutcome& outcome : processes.wait()) {
     EXPECT_EQ(outcome.text, expected + "of rank 0");
   }
+}
+
+TEST(Calls, that_fail_while_their_caller_computes_end_all_ranks) {
+  RankProcesses processes(2, [](const GroupOptions& options) {
+    const auto group = dist::make_group(options);
+    const auto values = std::make_shared<std::vector<float>>(100 + group->rank());
+    group->start_reduce_scatter({*values, values});
+    for (;;) {  // asks no call
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      group->check_alive();
+    }
+    return std::string();
+  });
+  std::string all;
+  for (const RankOutcome& outcome : processes.wait(20)) {
+    EXPECT_EQ(outcome.exit_code, static_cast<int>(ErrorKind::ranks)) << outcome.text;
+    all += outcome.text;
+  }
+  EXPECT_NE(all.find("of 101 values"), std::string::npos) << all;
 }
 
 TEST(Calls, of_different_kinds_are_an_error_that_names_both) {

@@ -88,7 +88,7 @@ bool predicts_text(const EvalFlags& flags, const std::string& group) {
 }
 
 void measure(EvalFlags& flags) {
-  check_same_model(*flags.group, flags.ranks, flags.model,
+  check_same_files(*flags.group, flags.ranks, flags.model,
                    resolve_precision(flags.compute.precision));
   wants_page(flags.page);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");

@@ -459,6 +459,7 @@ void add_train(Subcommand& app) {
   command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")
       .positive();
   add_group_flags(command, flags.ranks);
+  add_wire_flag(command, flags.ranks);
   // Not before they are needed: making them takes more than half of a start of the program.
   command.before_parsing(
       [command = command, &flags = flags]() mutable { add_settings(command, flags.fields); });

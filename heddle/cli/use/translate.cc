@@ -236,7 +236,7 @@ struct Translator {
 void run_here(const Flags& flags, dist::Group& group) {
   const Precision precision = apply_translate_flags(flags);
   wants_page(flags.page);
-  check_same_model(group, flags.ranks, flags.model, precision);
+  check_same_files(group, flags.ranks, flags.model, precision);
   std::optional<Translator> ready;
   do_alike(group, [&] { ready.emplace(flags, precision); });
   const LoadedModel& model = ready->model;

@@ -171,7 +171,10 @@ LossSums BatchGradient::accumulate_last(int64_t epoch, const std::vector<int64_t
 void BatchGradient::send_next() {
   const GradientLayout::Bucket& b = layout_->buckets()[next_++];
   tree_->take(b);
-  if (!is_alone()) sums_ = group_->start_reduce_scatter(started(b));
+  if (is_alone()) return;
+  dist::StartedValues values = started(b);
+  if (!b.is_of_buffers) values.sent_as = group_->wire();
+  last_sum_call_ = group_->start_reduce_scatter(std::move(values));
 }
 
 dist::StartedValues BatchGradient::started(const GradientLayout::Bucket& bucket) {
@@ -181,7 +184,7 @@ dist::StartedValues BatchGradient::started(const GradientLayout::Bucket& bucket)
 BatchReport BatchGradient::agree(BatchReport own) {
   if (is_alone()) return own;
   const Blocked blocked(*group_, times_);
-  group_->finish(sums_);
+  group_->finish(last_sum_call_);
   own.compute = last_compute_;
   std::string mine = bytes_of(std::span<const BatchReport>(&own, 1));
   mine += bytes_of(std::span<const uint8_t>(came_));
@@ -404,7 +407,7 @@ void BatchGradient::take_weights(const GradientLayout::Bucket& bucket) {
 std::vector<Tensor> BatchGradient::gathered(const std::vector<const Tensor*>& ranges,
                                             bool are_wanted) {
   std::vector<Tensor> whole(ranges.size());
-  Tensor flat = Tensor::empty({layout_->size()}, DType::f32);
+  Tensor flat = Tensor::zeros({layout_->size()}, DType::f32);
   for (const GradientLayout::Bucket& b : layout_->buckets()) {
     const std::span values(flat.data<float>() + b.begin, static_cast<size_t>(b.size));
     for_ranges(b, true, [&](size_t i, int64_t, int64_t at, int64_t n) {

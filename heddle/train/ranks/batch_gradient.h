@@ -124,7 +124,7 @@ class BatchGradient {
   std::vector<size_t> bucket_of_;         // and which bucket's they are
   std::vector<int64_t> open_;             // of each bucket: gradients that are not final
   size_t next_ = 0;                       // bucket that is to be sent
-  int64_t sums_ = 0;                      // the last call that was started for them
+  int64_t last_sum_call_ = 0;             // the last call that was started for them
   std::vector<size_t> outside_;           // parameters of no bucket
   std::vector<double> paces_;             // seconds that ranks compute for an update, smoothed
   double last_compute_ = 0;

@@ -33,8 +33,8 @@ void check_same_model(dist::Group& group, const std::string& path,
 void check_same_state(dist::Group& group, const std::string& path,
                       const std::optional<Progression>& loaded, const nn::Parameters& parameters);
 
-/// A line for each rank, in order: "rank 1 (host b): 12.3 s computing, 0.4 s waiting, 1.2 s on the
-/// wire". All ranks call it.
+/// A line for each rank, in order: "rank 1 (host b): 12.3 s computing, 0.4 s waiting for others,
+/// 1.2 s on the wire". All ranks call it.
 std::vector<std::string> lines_of_ranks(dist::Group& group, const RankTimes& mine);
 
 }  // namespace heddle::train

@@ -109,7 +109,12 @@ class TranslationTask final : public ModelTask {
   void finish(const std::string& best, dist::Group& group) override {
     const int64_t beam = own<Fields>().tuned_beam;
     if (beam == 0) return;
-    const LoadedModel model = load_translation_model(best);
+    std::optional<LoadedModel> loaded;
+    dist::gather_or_fail(group, [&]() -> std::string {
+      loaded = load_translation_model(best);
+      return "";
+    });
+    const LoadedModel& model = *loaded;
     check_same_model(group, best, model.parameters);
     const TunedSearch tuned = tune_search(model, sources_, references_, beam,
                                           resolve_precision(config_.precision), group);
