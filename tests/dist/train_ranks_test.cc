@@ -95,9 +95,9 @@ TEST(Ranks, wire_bf16_rounds_gradients_and_says_so) {
   EXPECT_NEAR(last_loss("bf16"), last_loss("f32"), 0.01 * last_loss("f32"));
 }
 
-std::string two_words_text() {
+std::string two_words_text(int lines = 300) {
   std::string text;
-  for (int i = 0; i < 300; ++i) text += i * i % 7 < 3 ? "abcdefx\n" : "gfedcbx\n";
+  for (int i = 0; i < lines; ++i) text += i * i % 7 < 3 ? "abcdefx\n" : "gfedcbx\n";
   return text;
 }
 
@@ -112,11 +112,13 @@ TEST(Ranks, language_models_and_their_adapters_to_the_bits_of_one) {
   const TempDir folder;
   write_file(folder / "text.txt", two_words_text());
   const std::string data = (folder / "text.txt").string();
+  write_file(folder / "held.txt", two_words_text(1200));  // of three passes
+  const std::string held = (folder / "held.txt").string();
   TrainConfig c = short_config("causal_lm", "gpt2");
   for (const char* key : {"n_layer", "n_head"}) c.stack.set(key, 1);
   c.stack.set("n_embd", 16);
   c.stack.set("n_positions", 12);
-  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", data}, 10);
+  expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", data, "--val-data", held}, 10);
   const TempDir adapted;
   c.lora_rank = 2;
   expect_same_for_ranks({1, 2, 4}, adapted, c,
@@ -140,6 +142,7 @@ TEST(Ranks, muon_to_the_bits_of_one) {
 TEST(Ranks, what_a_model_remembers_of_each_stream_is_that_of_one) {
   const TempDir folder;
   write_file(folder / "text.txt", echoing_text(5));
+  write_file(folder / "held.txt", echoing_text(5) + echoing_text(4));  // 31 streams
   TrainConfig c = short_config("causal_lm", "transfo-xl");
   for (const char* key : {"n_layer", "n_head", "div_val"}) c.stack.set(key, 1);
   for (const char* key : {"d_model", "d_embed", "d_head"}) c.stack.set(key, 16);
@@ -147,6 +150,12 @@ TEST(Ranks, what_a_model_remembers_of_each_stream_is_that_of_one) {
   c.stack.set("mem_len", 8);
   set_from_string(c, "block_size", "4");
   expect_same_for_ranks({1, 2, 4}, folder, c, {"--data", (folder / "text.txt").string()}, 7);
+  const TempDir shared;  // held-out streams of several passes, of which the last ones end earlier
+  set_from_string(c, "block_size", "16");
+  set_from_string(c, "batch_size", "36");
+  expect_same_for_ranks(
+      {1, 2, 4}, shared, c,
+      {"--data", (folder / "text.txt").string(), "--val-data", (folder / "held.txt").string()});
 }
 
 std::string labelled_texts() {
@@ -172,7 +181,9 @@ TEST(Ranks, classifiers_and_masked_models_to_the_bits_of_one) {
   const TempDir classes, masked;
   write_file(classes / "texts.tsv", labelled_texts());
   const std::string data = (classes / "texts.tsv").string();
-  expect_same_for_ranks({1, 2}, classes, tiny_bert("sequence_classification"), {"--data", data});
+  TrainConfig of_classes = tiny_bert("sequence_classification");
+  set_from_string(of_classes, "val_share", "0.6");  // two passes
+  expect_same_for_ranks({1, 2}, classes, of_classes, {"--data", data});
   TrainConfig c = tiny_bert("masked_lm");
   set_from_string(c, "block_size", "10");
   set_from_string(c, "next_sentence", "true");
@@ -184,7 +195,7 @@ TEST(Ranks, images_with_batch_norm_to_the_bits_of_one) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "data");
   write_quarters((folder / "data").string(), "train", 120);
-  write_quarters((folder / "data").string(), "test", 40);
+  write_quarters((folder / "data").string(), "test", 140);  // two passes
   TrainConfig c = short_config("image_classification", "resnet");
   for (const auto& [key, value] : std::map<std::string, std::string>{{"stem", "cifar"},
                                                                      {"downsample", "pool"},

@@ -20,8 +20,9 @@ namespace {
 constexpr int64_t kValidationRows = 4096;
 // Sequences of a stream of validation at least: the first of each remembers nothing.
 constexpr int64_t kLeastStreamBlocks = 16;
-// Rows of streams that are read side by side: few, so that ranks can share the streams.
-constexpr int64_t kStreamRows = 256;
+// Rows of streams that are read side by side: few, so that ranks can share the streams; but as many
+// streams as fill the products of a recurrent step.
+constexpr int64_t kStreamRows = 256, kLeastStreams = 16;
 
 // Ids of the text that one stream of randomness draws anew; no id is joined across such parts.
 constexpr size_t kPartIds = 4096;
@@ -206,7 +207,7 @@ class LanguageTask final : public TextTask {
     const int64_t blocks = (last + block_ - 1) / block_;
     const int64_t streams = std::clamp<int64_t>(blocks / kLeastStreamBlocks, 1, text().batch_size);
     const int64_t each = (blocks + streams - 1) / streams;
-    const int64_t at_once = std::max<int64_t>(1, kStreamRows / block_);
+    const int64_t at_once = std::max(kLeastStreams, kStreamRows / block_);
     return shared_loss(group, (streams + at_once - 1) / at_once, [&](int64_t pass) {
       nn::Memory memory;
       LossSums sums;
