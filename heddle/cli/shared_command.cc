@@ -59,20 +59,6 @@ struct Answered {
   }
 };
 
-template <class T>
-std::string packed(const T& value) {
-  dist::Packer pack;
-  pack(value);
-  return pack.take();
-}
-template <class T>
-T unpacked(std::string_view bytes) {
-  T value;
-  dist::Unpacker unpack(bytes);
-  unpack(value);
-  return value;
-}
-
 // The lines of a rank: those that follow each other and begin in its share of the bytes.
 std::span<const std::string> lines_of_rank(const Portion& portion, const dist::Group& group) {
   size_t bytes = 0, at = 0;
@@ -142,16 +128,16 @@ int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& f
       if (!blocks) blocks.emplace(command, flags.path, size);
       Portion next{.lines = blocks->next()};
       next.first = blocks->first_line();
-      return packed(next);
+      return dist::packed(next);
     });
-    const auto portion = unpacked<Portion>(told[0]);
+    const auto portion = dist::unpacked<Portion>(told[0]);
     if (portion.lines.empty()) break;
     count += std::ssize(portion.lines);
     const auto mine = lines_of_rank(portion, group);
     const int64_t first = portion.first + (mine.empty() ? 0 : mine.data() - portion.lines.data());
     for (const std::string& bytes :
-         group.gather(packed(answered(mine, first, command, flags, answers)))) {
-      const auto one = unpacked<Answered>(bytes);
+         group.gather(dist::packed(answered(mine, first, command, flags, answers)))) {
+      const auto one = dist::unpacked<Answered>(bytes);
       if (leads) write_results(one.output);
       for (const std::string& message : one.bad) bad.note(message);
       if (one.error == 0) continue;

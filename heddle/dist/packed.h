@@ -93,4 +93,20 @@ class Unpacker {
   std::string_view rest_;
 };
 
+template <class T>
+std::string packed(const T& value) {
+  Packer pack;
+  pack(value);
+  return pack.take();
+}
+/// Errors: internal where the bytes are not those of one T.
+template <class T>
+T unpacked(std::string_view bytes) {
+  T value;
+  Unpacker unpack(bytes);
+  unpack(value);
+  check(unpack.is_at_end(), ErrorKind::internal, "{} bytes are more than a result", bytes.size());
+  return value;
+}
+
 }  // namespace heddle::dist

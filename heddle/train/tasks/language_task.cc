@@ -6,7 +6,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
 #include "heddle/data/batches.h"
-#include "heddle/dist/share_out.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/stream_memory.h"
@@ -175,16 +174,6 @@ class LanguageTask final : public TextTask {
     for (const auto& ids : drawn) drawn_.insert(drawn_.end(), ids.begin(), ids.end());
     begin_text(drawn_);
     drawn_epoch_ = epoch;
-  }
-
-  // Sums of passes that ranks share.
-  template <class F>
-  static LossSums shared_loss(dist::Group& group, int64_t passes, const F& loss_of_pass) {
-    LossSums sums;
-    for (const LossSums& of_pass : dist::share_out_each<LossSums>(group, passes, loss_of_pass)) {
-      sums += of_pass;
-    }
-    return sums;
   }
 
   LossSums blocks_loss(const nn::Run& run, dist::Group& group) const {

@@ -268,6 +268,15 @@ Answers answer_permuted(const Model& model, SequenceBatch& batch, const nn::Run&
   return out;
 }
 
+LossSums shared_loss(dist::Group& group, int64_t passes,
+                     const std::function<LossSums(int64_t pass)>& loss_of_pass) {
+  LossSums sums;
+  for (const LossSums& of_pass : dist::share_out_each<LossSums>(group, passes, loss_of_pass)) {
+    sums += of_pass;
+  }
+  return sums;
+}
+
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,
                           const nn::Run& run, dist::Group& group) {
   AnswerScore score{{}, Confusion(q.classes)};

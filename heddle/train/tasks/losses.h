@@ -47,6 +47,11 @@ Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& 
 /// Over the predictions.
 LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run);
 
+/// The sum of the losses of passes 0 .. passes - 1, in this order: ranks share the passes, all of
+/// them call it. Errors: see dist::share_out().
+LossSums shared_loss(dist::Group& group, int64_t passes,
+                     const std::function<LossSums(int64_t pass)>& loss_of_pass);
+
 /// How many classes go before one: the likelier ones, and of equal ones those of lower number.
 template <class T>
 int64_t rank_of(int32_t truth, std::span<const T> scores) {

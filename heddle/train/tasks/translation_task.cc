@@ -68,10 +68,7 @@ class TranslationTask final : public ModelTask {
       const auto batch = make_translation_batch(corpora_.val, plan.batch(i), special_ids());
       return batch_loss(*translator_, batch, run);
     };
-    LossSums sums;
-    for (const LossSums& of_batch : dist::share_out_each<LossSums>(group, plan.size(), loss_of)) {
-      sums += of_batch;
-    }
+    const LossSums sums = shared_loss(group, plan.size(), loss_of);
     ValidationScore score{.loss = sums.nll / static_cast<double>(sums.predicted)};
     if (!wants_bleu()) return score;
     const auto hypotheses = dist::share_out<std::string>(

@@ -21,6 +21,7 @@
 #include "heddle/train/batches/caption_batch.h"
 #include "heddle/train/metrics/caption_scores.h"
 #include "heddle/train/tasks/images/pixel_task.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace heddle::train {
 namespace {
@@ -242,12 +243,9 @@ class CaptionTask final : public PixelTask {
 
   ValidationScore validate(const nn::Run& run, dist::Group& group) override {
     const auto passes_of = [](int64_t images) { return (images + kAtOnce - 1) / kAtOnce; };
-    LossSums sums;
-    for (const LossSums& of_pass : dist::share_out_each<LossSums>(
-             group, passes_of(images_.val.size()),
-             [&](int64_t pass) { return held_out_loss(pass * kAtOnce, run); })) {
-      sums += of_pass;
-    }
+    const LossSums sums = shared_loss(group, passes_of(images_.val.size()), [&](int64_t pass) {
+      return held_out_loss(pass * kAtOnce, run);
+    });
     ValidationScore score{.loss = sums.nll / static_cast<double>(sums.predicted)};
     if (judged_.empty()) return score;
     CaptionScores found;
