@@ -109,7 +109,7 @@ void check_same_files(dist::Group& group, const dist::GroupOptions& options,
                       const std::string& model, const Precision& precision) {
   if (group.is_alone()) return;
   dist::Facts facts;
-  do_alike(group, [&] { facts = facts_of_files(find_model_dir(model)); });
+  dist::do_alike(group, [&] { facts = facts_of_files(find_model_dir(model)); });
   if (!options.any_cpu) facts["the machine"] = train::machine_signature(precision.compute);
   dist::check_equal(group, facts);
 }
@@ -146,20 +146,13 @@ int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& f
     }
     if (leads) flush_results();
   }
-  do_alike(group, [&] { bad.report(count); });
+  dist::do_alike(group, [&] { bad.report(count); });
   return count;
-}
-
-void do_alike(dist::Group& group, const std::function<void()>& work) {
-  static_cast<void>(dist::gather_or_fail(group, [&]() -> std::string {
-    work();
-    return "";
-  }));
 }
 
 void agree(dist::Group& group, const char* what, const std::function<std::string()>& work) {
   std::string key;
-  do_alike(group, [&] { key = work(); });
+  dist::do_alike(group, [&] { key = work(); });
   if (!group.is_alone()) dist::check_equal(group, {{what, key}});
 }
 

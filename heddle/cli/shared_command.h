@@ -32,9 +32,8 @@ void check_same_files(dist::Group& group, const dist::GroupOptions& options,
 int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
                      BlockSize size, const LineAnswers& answers);
 
-/// What all ranks do alike, as reading what it takes: the error of one is that of all.
-void do_alike(dist::Group& group, const std::function<void()>& work);
-/// The same, of which all must have the same key, as a checksum. Errors: usage too, where `what`
+/// dist::do_alike(), of which all must have the same key, as a checksum. Errors: usage too, where
+/// `what`
 /// ("the data") differs.
 void agree(dist::Group& group, const char* what, const std::function<std::string()>& work);
 /// What each rank gives, by rank; all ranks call it.

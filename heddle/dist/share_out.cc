@@ -25,4 +25,11 @@ std::vector<std::string> gather_or_fail(Group& group, const std::function<std::s
   return results;
 }
 
+void do_alike(Group& group, const std::function<void()>& work) {
+  static_cast<void>(gather_or_fail(group, [&]() -> std::string {
+    work();
+    return "";
+  }));
+}
+
 }  // namespace heddle::dist

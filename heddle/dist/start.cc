@@ -144,6 +144,8 @@ std::unique_ptr<RankGroup> group_by_mpi(const GroupOptions& o, int64_t started) 
 }  // namespace
 
 std::unique_ptr<Group> make_group(const GroupOptions& options) {
+  check(options.wire == "f32" || options.wire == "bf16", ErrorKind::usage,
+        "--wire is '{}'; it must be f32 or bf16", options.wire);
   GroupOptions o = options;
   check_deadlines(o);
   read_environment(o);

@@ -197,11 +197,10 @@ void check_can_share(const dist::Group& group, const TrainConfig& config) {
 
 // What any rank finds by itself all end by, with its exit code.
 void check_alone(dist::Group& group, const TrainConfig& config) {
-  static_cast<void>(dist::gather_or_fail(group, [&]() -> std::string {
+  dist::do_alike(group, [&] {
     config.check("train");
     check_can_share(group, config);
-    return "";
-  }));
+  });
 }
 
 // What would give other bits, or another run, on one of the ranks.

@@ -12,6 +12,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/not_finite.h"
 #include "heddle/train/ranks/long_work.h"
@@ -253,15 +254,7 @@ std::string TrainingLoop::last_good() const {
 
 // Fails with what one of the ranks has found. The weights are still those before the update.
 void TrainingLoop::report_bad_tensor(const Parts& parts) {
-  std::string found;
-  try {
-    name_what_is_bad(parts);
-  } catch (const Error& e) {
-    found = e.what();
-  }
-  for (const std::string& message : group_.gather(found)) {
-    if (!message.empty()) dist::fail_together(group_, ErrorKind::data, message);
-  }
+  dist::do_alike(group_, [&] { name_what_is_bad(parts); });
   dist::fail_together(
       group_, ErrorKind::data,
       fmt::format("update {}: the gradient is not finite. {}", p_.update + 1, last_good()));

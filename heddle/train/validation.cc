@@ -59,10 +59,7 @@ ValidationScore Validation::validate_plainly(const nn::Run& run) {
 ValidationScore Validation::score(const nn::Run& run) {
   const ValidationScore s = validate_plainly(run);
   if (std::isfinite(s.loss)) return s;
-  dist::gather_or_fail(*group_, [&]() -> std::string {
-    check_weights(task_->parameters(), p_->update, last_good_());
-    return "";
-  });
+  dist::do_alike(*group_, [&] { check_weights(task_->parameters(), p_->update, last_good_()); });
   name_bad_tensor("validation loss", p_->update + 1, last_good_(), [&] { validate_plainly(run); });
   dist::fail_together(
       *group_, ErrorKind::data,

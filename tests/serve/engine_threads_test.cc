@@ -7,25 +7,14 @@
 #include <future>
 #include <optional>
 
-#include "heddle/infer/decoding/translate.h"
-#include "tests/infer/small_models.h"
+#include "tests/serve/translation_jobs.h"
 
 namespace heddle::serve {
 namespace {
 
 using Ids = std::vector<int32_t>;
-using testing::random_sentences;
-using testing::small_config;
-using testing::SmallModel;
-
-struct Subject {
-  SmallModel small{small_config()};
-  std::vector<Ids> sentences = random_sentences(60, 9, 40);
-  TranslateOptions options;
-  Subject() { options.search.beam = 3; }
-  Job job(size_t i) const {
-    return {.request = translation_request(small.model, sentences[i], options)};
-  }
+struct Subject : testing::TranslationJobs {
+  Subject() : TranslationJobs(60) {}
   std::shared_ptr<Scheduler> scheduler(int engines) const {
     return std::make_shared<Scheduler>(*small.made, Precision(), 600, engines);
   }

@@ -6,31 +6,15 @@
 #include <limits>
 #include <map>
 
-#include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
-#include "tests/infer/small_models.h"
+#include "tests/serve/translation_jobs.h"
 
 namespace heddle::serve {
 namespace {
 
 using Ids = std::vector<int32_t>;
-using testing::random_sentences;
-using testing::small_config;
-using testing::SmallModel;
-
-// A translator, and translations of its sentences one at a time.
-struct Subject {
-  SmallModel small{small_config()};
-  std::vector<Ids> sentences = random_sentences(40, 9, 40);
-  TranslateOptions options;
-
-  Subject() { options.search.beam = 3; }
-  Job job(size_t i) const {
-    return {.request = translation_request(small.model, sentences[i], options)};
-  }
-  Ids alone(size_t i) const {
-    return translate_ids(small.model, std::span(&sentences[i], 1), options)[0].ids;
-  }
+struct Subject : testing::TranslationJobs {
+  Subject() : TranslationJobs(40) {}
 };
 
 Moment at(int64_t seconds) { return Moment() + std::chrono::seconds(seconds); }

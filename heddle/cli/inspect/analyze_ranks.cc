@@ -70,11 +70,10 @@ std::string to_text(const RanksCost& cost) {
         static_cast<double>(u.bytes) / 1e6);
   }
   return text +
-         "  t(R) = t(1) / R + wire - hidden; wire: gradients and weights, each (R - 1) / R * bytes "
-         "/ "
-         "rate + buckets * log2(R) * latency;\n  hidden: the sums of gradients that leave while "
-         "the "
-         "backward pass of a rank's one shard goes on\n";
+         "  t(R) = t(1) / R + wire - hidden; wire: gradients and weights, each "
+         "(R - 1) / R * bytes / rate + buckets * log2(R) * latency;\n"
+         "  hidden: the sums of gradients that leave while the backward pass of a rank's one shard "
+         "goes on\n";
 }
 
 Json to_json(const RanksCost& cost) {

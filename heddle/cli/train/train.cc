@@ -16,7 +16,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/group_flags.h"
-#include "heddle/cli/shared_command.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/inspect/run_history.h"
 #include "heddle/train/config.h"
 #include "heddle/train/run/run_folder.h"
@@ -415,7 +415,7 @@ void run(Flags& flags) {
   }
   group->barrier();  // what is wanted follows from what stands in RUN
   std::optional<train::TrainConfig> config;
-  do_alike(*group, [&] { config = config_of_run(flags); });
+  dist::do_alike(*group, [&] { config = config_of_run(flags); });
   const train::RunResult result = train::train_model(*config, flags.run);
   if (speaks) report(result, flags.run);
 }

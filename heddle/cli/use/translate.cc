@@ -238,7 +238,7 @@ void run_here(const Flags& flags, dist::Group& group) {
   wants_page(flags.page);
   check_same_files(group, flags.ranks, flags.model, precision);
   std::optional<Translator> ready;
-  do_alike(group, [&] { ready.emplace(flags, precision); });
+  dist::do_alike(group, [&] { ready.emplace(flags, precision); });
   const LoadedModel& model = ready->model;
   TranslateOptions& options = ready->options;
   const Prefixes& prefixes = ready->prefixes;

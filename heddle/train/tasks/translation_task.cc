@@ -107,10 +107,7 @@ class TranslationTask final : public ModelTask {
     const int64_t beam = own<Fields>().tuned_beam;
     if (beam == 0) return;
     std::optional<LoadedModel> loaded;
-    dist::gather_or_fail(group, [&]() -> std::string {
-      loaded = load_translation_model(best);
-      return "";
-    });
+    dist::do_alike(group, [&] { loaded = load_translation_model(best); });
     const LoadedModel& model = *loaded;
     check_same_model(group, best, model.parameters);
     const TunedSearch tuned = tune_search(model, sources_, references_, beam,
