@@ -32,10 +32,10 @@ void check_same_files(dist::Group& group, const dist::GroupOptions& options,
 int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
                      BlockSize size, const LineAnswers& answers);
 
-/// dist::do_alike(), of which all must have the same key, as a checksum. Errors: usage too, where
-/// `what`
-/// ("the data") differs.
-void agree(dist::Group& group, const char* what, const std::function<std::string()>& work);
+/// dist::do_alike(), of which all must have the same text(), whose checksums are compared; one rank
+/// alone makes none. Errors: usage too, where `what` ("the data") differs.
+void agree(dist::Group& group, const char* what, const std::function<void()>& work,
+           const std::function<std::string()>& text);
 /// What each rank gives, by rank; all ranks call it.
 std::vector<std::vector<std::string>> all_of_ranks(dist::Group& group,
                                                    const std::vector<std::string>& mine);

@@ -35,6 +35,9 @@ std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& ch
 /// JSON has no infinity: a perplexity beyond double is null.
 Json finite_or_null(double value);
 
+/// The documents of --data, the same on all ranks, which all call it.
+std::vector<std::string> documents_of(const EvalFlags& flags);
+
 // The ranks of flags.group share what is measured, and rank 0 writes; captions, and objects with a
 // page, rank 0 measures alone.
 

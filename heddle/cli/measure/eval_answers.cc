@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
@@ -108,11 +107,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
         model.tokenizer->vocab_size(), model.tokens().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  std::vector<std::string> documents;
-  agree(*flags.group, "the data", [&] {
-    documents = read_documents(flags.data, flags.text_key);
-    return checksum(fmt::format("{}", fmt::join(documents, "\n")));
-  });
+  const std::vector<std::string> documents = documents_of(flags);
   DroppedCharacters dropped(*model.tokenizer);
   for (const std::string& document : documents) dropped.count_in(document);
   warn_of_dropped(dropped, flags.data);
@@ -232,14 +227,16 @@ void eval_classes(const EvalFlags& flags) {
   columns.label_key = flags.label_key;
   columns.is_words = is_words;
   std::vector<LabelledText> texts;
-  agree(*flags.group, "the data", [&] {
-    texts = read_labelled_file(flags.data, columns);
+  const auto words_of_texts = [&] {
     std::string words;
     for (const LabelledText& text : texts) {
       words += fmt::format("{}\n", fmt::join(text.words, " "));
     }
-    return checksum(words);
-  });
+    return words;
+  };
+  agree(
+      *flags.group, "the data", [&] { texts = read_labelled_file(flags.data, columns); },
+      words_of_texts);
   DroppedCharacters dropped(*model.tokenizer);
   for (const LabelledText& text : texts) {
     for (const std::string& word : text.words) dropped.count_in(word);

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
@@ -100,14 +99,15 @@ void eval_images(const EvalFlags& flags) {
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_image_reader(flags.model);
   ImageSources found;
-  agree(*flags.group, "the data", [&] {
-    found = find_images(flags.data);
-    std::string names;
+  const auto names = [&] {
+    std::string all;
     for (const auto& entry : (found.val ? *found.val : found.train.value()).entries) {
-      names += entry.name + "\n";
+      all += entry.name + "\n";
     }
-    return checksum(names);
-  });
+    return all;
+  };
+  agree(
+      *flags.group, "the data", [&] { found = find_images(flags.data); }, names);
   if (!found.val) {
     log_info("eval: {} has no images that are held out; all of them are judged", flags.data);
   }

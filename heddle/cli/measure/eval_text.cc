@@ -2,7 +2,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/lines.h"
@@ -145,6 +144,14 @@ std::string as_text(const TextReport& r) {
 
 }  // namespace
 
+std::vector<std::string> documents_of(const EvalFlags& flags) {
+  std::vector<std::string> documents;
+  agree(
+      *flags.group, "the data", [&] { documents = read_documents(flags.data, flags.text_key); },
+      [&] { return fmt::format("{}", fmt::join(documents, "\n")); });
+  return documents;
+}
+
 void eval_text(const EvalFlags& flags) {
   check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
         flags.model);
@@ -158,11 +165,7 @@ void eval_text(const EvalFlags& flags) {
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "--data: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);
-  std::vector<std::string> documents;
-  agree(*flags.group, "the data", [&] {
-    documents = read_documents(flags.data, flags.text_key);
-    return checksum(fmt::format("{}", fmt::join(documents, "\n")));
-  });
+  const std::vector<std::string> documents = documents_of(flags);
   const std::vector<int32_t> ids = document_ids(*model.tokenizer, documents);
   const TextUnits units = count_units(*model.tokenizer, documents, flags.data);
   check(ids.size() >= 2, ErrorKind::data,

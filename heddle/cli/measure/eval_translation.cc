@@ -45,12 +45,7 @@ train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Id
         pack_pairs(model.translator().facts(), source, target, batches[static_cast<size_t>(i)]),
         run);
   };
-  train::LossSums sums;
-  for (const train::LossSums& of_batch :
-       dist::share_out_each<train::LossSums>(group, std::ssize(batches), loss_of)) {
-    sums += of_batch;
-  }
-  return sums;
+  return train::shared_loss(group, std::ssize(batches), loss_of);
 }
 
 struct TranslationReport {
@@ -153,7 +148,7 @@ void eval_translation(const EvalFlags& flags) {
   TranslateOptions options;
   int64_t cut = 0;
   Ids source, target;
-  agree(group, "the data", [&] {
+  const auto read = [&] {
     pairs = read_pairs(flags.source, flags.reference, "eval");
     loaded.emplace(load_translation_model(flags.model));
     options = translate_options(flags, *loaded, precision);
@@ -164,8 +159,9 @@ void eval_translation(const EvalFlags& flags) {
     target =
         line_ids(*loaded, target_ids, pairs.target,
                  {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
-    return checksum(
-        fmt::format("{}\n\n{}", fmt::join(pairs.source, "\n"), fmt::join(pairs.target, "\n")));
+  };
+  agree(group, "the data", read, [&] {
+    return fmt::format("{}\n\n{}", fmt::join(pairs.source, "\n"), fmt::join(pairs.target, "\n"));
   });
   const LoadedModel& model = *loaded;
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options, group);
