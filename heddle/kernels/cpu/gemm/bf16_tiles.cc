@@ -141,12 +141,12 @@ void pack_bf16(const Rows& b, bool transposed, void* panel) {
   pack_right({b, 0, b.width < 32 ? b.width : 32, 0, b.rows}, to);
 }
 
-void pack_transposed_bf16(const Rows& a, void* to) {
+void pack_transposed_bf16(const Rows& a, int64_t group_bytes, void* to) {
   char* tiles = static_cast<char*>(to);
   for (int64_t m = 0; m < a.width; m += 32) {
     const int64_t left = a.width - m;
     pack_left_transposed({a, m, left < 32 ? left : 32, 0, a.rows}, {tiles, 1, 2});
-    tiles += 2 * inner_tiles_of(a.rows) * kTileBytes;
+    tiles += group_bytes;
   }
 }
 

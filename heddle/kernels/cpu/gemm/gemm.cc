@@ -31,7 +31,7 @@ using cpu::GemmBlock;
 using cpu::GemmCode;
 
 // How many parts of a size n needs.
-int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size != 0); }
 int64_t round_up(int64_t n, int64_t step) { return parts_of(n, step) * step; }
 
 const GemmCode& code_for_int8() {
@@ -200,31 +200,37 @@ class LeftFactor {
   int64_t parts_ = 0;
 };
 
-// Inner elements that blocks of a transposed a pack at a time, of all their rows and columns.
-constexpr int64_t kPackedChunk = 512;
-
-// Packs rows [row, row + rows) of a transposed a and panels of b from `first` on, of the inner
-// dimension from l on what the block has: each block works in its core's cache.
-void pack_chunk(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int64_t rows,
-                int64_t first, int64_t panels, GemmBlock& block) {
+// Packs rows [row, row + rows) of a transposed a, of the inner dimension from l on what the block
+// has, into memory that stays in the core's second-level cache.
+void pack_rows(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int64_t rows,
+               GemmBlock& block) {
   const GemmCode& code = plan.code;
   thread_local cpu::Buffer scratch;
+  block.group_bytes = code.group_rows * block.inner * size_of(code.packed) + code.behind_group;
+  char* const a = scratch.reserve(parts_of(rows, code.group_rows) * block.group_bytes);
   const int64_t inner = std::min(block.inner, plan.k - l);
-  const int64_t groups = parts_of(rows, code.group_rows);
-  block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
-  block.panel_bytes = code.columns * block.inner * size_of(code.packed);
-  char* const a = scratch.reserve(groups * block.group_bytes + panels * block.panel_bytes);
-  char* const b = a + groups * block.group_bytes;
-  code.pack_transposed(g.a.slice(l, inner).columns(row, rows), a);
-  for (int64_t p = 0; p < panels; ++p) {
-    pack_panel(plan, g, plan.first_panel + first + p, b + p * block.panel_bytes, l, inner);
-  }
-  block.a = a, block.b = b;
+  code.pack_transposed(g.a.slice(l, inner).columns(row, rows), block.group_bytes, a);
+  block.a = a;
+}
+
+// Takes a block's rows of a, one behind the other where they lie so far apart that the first-level
+// cache holds few of them.
+void take_rows(const GemmCode& code, const Rows& a, GemmBlock& block) {
+  block.a = a.data, block.a_stride = a.stride;
+  const int64_t bytes = size_of(a.dtype), width = a.width * bytes;
+  constexpr int64_t kWays = 8;  // of the cache
+  if (code.crowded == 0 || a.rows <= kWays || a.stride * bytes % code.crowded != 0) return;
+  thread_local cpu::Buffer scratch;
+  constexpr int64_t kLine = 64;
+  const int64_t stride = width + kLine;
+  char* const to = scratch.reserve(a.rows * stride);
+  for (int64_t r = 0; r < a.rows; ++r) std::memcpy(to + r * stride, a.slice(r, 1).data, width);
+  block.a = to, block.a_stride = stride / bytes;
 }
 
 // One block: rows [row, row + rows) of c, columns from panel `first` on, which begins at `packed`,
-// in chunks of the inner dimension; where a is transposed the block packs its chunks of both
-// factors. Sums over several chunks that c cannot hold are kept in scratch.
+// in chunks of the inner dimension; where a is transposed the block packs its chunks of it. Sums
+// over several chunks that c cannot hold are kept in scratch.
 void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
                int64_t row, int64_t rows, int64_t first, int64_t panels) {
   const GemmCode& code = plan.code;
@@ -236,7 +242,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
                      : g.pre_activation.slice(row, rows).columns(column, width);
   GemmBlock block;
   block.c = c;
-  const int64_t chunk = g.transpose_a ? std::min(code.inner_chunk, kPackedChunk) : code.inner_chunk;
+  const int64_t chunk = code.inner_chunk;
   if (plan.filled_k > chunk && c.dtype != DType::f32) {
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
@@ -252,17 +258,16 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
     block.relu = has_relu && is_last;
     block.added = has_tail && is_last ? added : Rows();
+    block.b = packed + l * code.columns * size_of(code.packed);
+    block.panel_bytes = plan.panel_bytes;
+    if (is_quantized(g)) {
+      block.b_scales =
+          g.quantized_b.scales + (plan.first_panel + first) * g.quantized_b.groups() * 32;
+    }
     if (g.transpose_a) {
-      pack_chunk(plan, g, l, row, rows, first, panels, block);
+      pack_rows(plan, g, l, row, rows, block);
     } else {
-      block.b = packed + l * code.columns * size_of(code.packed);
-      block.panel_bytes = plan.panel_bytes;
-      if (is_quantized(g)) {
-        block.b_scales =
-            g.quantized_b.scales + (plan.first_panel + first) * g.quantized_b.groups() * 32;
-      }
-      block.a_stride = a.rows().stride;
-      block.a = a.rows().slice(row, 1).columns(l, 1).data;
+      take_rows(code, a.rows().slice(row, rows).columns(l, block.inner), block);
     }
     code.block(block);
   }
@@ -292,7 +297,7 @@ struct Grid {
   Grid(const Plan& plan, bool transpose_a, int64_t threads) {
     const GemmCode& code = plan.code;
     if (transpose_a) {
-      pack_least(plan, threads);
+      balance(plan, threads);
       return;
     }
     const int64_t wanted = threads == 1 ? 1 : 8 * threads;
@@ -309,31 +314,54 @@ struct Grid {
   }
 
  private:
-  // Blocks that pack their own rows and columns: few and square ones that keep all threads busy
-  // and whose chunks fit into a second-level cache.
-  void pack_least(const Plan& plan, int64_t threads) {
+  // Blocks that pack their own rows: tall ones, so that few of them read a part of b, that keep all
+  // threads busy.
+  void balance(const Plan& plan, int64_t threads) {
     const GemmCode& code = plan.code;
     constexpr int64_t kPacked = 10;  // products that take as long as packing an element
     constexpr int64_t kBlocks = 4;   // for each thread: more balance nothing better
-    const int64_t groups = parts_of(plan.m, code.group_rows), most = code.block_rows * 5 / 2;
+    const int64_t groups = parts_of(plan.m, code.group_rows);
+    const int64_t tallest = code.block_rows / code.group_rows;
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t q = 1; q <= plan.panels; ++q) {
+    for (int64_t q = 1; q <= std::min(plan.panels, kBlocks * threads); ++q) {
       const int64_t width = parts_of(plan.panels, q), columns = width * code.columns;
-      const int64_t tallest = std::max<int64_t>(1, (most - columns) / code.group_rows);
       for (int64_t p = parts_of(groups, tallest); p <= groups; ++p) {
         const int64_t height = parts_of(groups, p) * code.group_rows;
         const int64_t blocks = parts_of(plan.m, height) * parts_of(plan.panels, width);
-        const int64_t time =
-            parts_of(blocks, threads) * (height * columns + kPacked * (height + columns));
+        const int64_t time = parts_of(blocks, threads) * height * (columns + kPacked);
         if (time < least) {
           least = time, rows = height, row_blocks = parts_of(plan.m, height);
           range = width, ranges = parts_of(plan.panels, width);
         }
         if (blocks >= kBlocks * threads) break;
       }
-      if (q >= kBlocks * threads && columns < most) break;
     }
   }
+};
+
+// Panels of b that one call packs, or parts of them where the inner dimension is long: its rows are
+// then read one behind the other, panel after panel.
+class RightFactor {
+ public:
+  RightFactor(const Plan& plan, const GemmArgs& g, char* to) : plan_(plan), g_(g), to_(to) {
+    if (!g.transpose_b) inner_ = kPart;
+    parts_ = parts_of(plan.k, inner_) * plan.panels;
+  }
+  int64_t parts() const { return to_ == nullptr ? 0 : parts_; }
+  void pack(int64_t part) const {
+    const int64_t p = part % plan_.panels, l = part / plan_.panels * inner_;
+    char* const to =
+        to_ + p * plan_.panel_bytes + l * plan_.code.columns * size_of(plan_.code.packed);
+    pack_panel(plan_, g_, plan_.first_panel + p, to, l, std::min(inner_, plan_.k - l));
+  }
+
+ private:
+  static constexpr int64_t kPart = 512;  // inner elements
+
+  const Plan& plan_;
+  const GemmArgs& g_;
+  char* to_;
+  int64_t inner_ = std::numeric_limits<int64_t>::max(), parts_;
 };
 
 void multiply(const GemmArgs& g) {
@@ -355,24 +383,18 @@ void multiply(const GemmArgs& g) {
   thread_local cpu::Buffer scratch;
   const char* packed = nullptr;
   char* own = nullptr;
-  int64_t to_pack = 0;
   if (is_quantized(g)) {
     packed =
         reinterpret_cast<const char*>(g.quantized_b.values) + plan.first_panel * plan.panel_bytes;
   } else if (constant != nullptr) {
     packed = constant->data() + plan.first_panel * plan.panel_bytes;
-  } else if (!packs_as_used && !g.transpose_a) {
-    to_pack = plan.panels;
+  } else if (!packs_as_used) {
     packed = own = scratch.reserve(plan.panels * plan.panel_bytes);
   }
-  if (to_pack + a.parts() > 0) {
-    spread(to_pack + a.parts(), [&](int64_t i) {
-      if (i < to_pack) {
-        pack_panel(plan, g, plan.first_panel + i, own + i * plan.panel_bytes);
-      } else {
-        a.prepare(i - to_pack);
-      }
-    });
+  const RightFactor b(plan, g, own);
+  if (b.parts() + a.parts() > 0) {
+    spread(b.parts() + a.parts(),
+           [&](int64_t i) { i < b.parts() ? b.pack(i) : a.prepare(i - b.parts()); });
   }
   spread(grid.row_blocks * grid.ranges, [&](int64_t i) {
     const int64_t row = i / grid.ranges * grid.rows, first = i % grid.ranges * grid.range;
@@ -381,8 +403,7 @@ void multiply(const GemmArgs& g) {
     if (packs_as_used) {
       run_packing(plan, g, a, first, panels);
     } else {
-      const char* const begin = packed == nullptr ? nullptr : packed + first * plan.panel_bytes;
-      run_block(plan, g, a, begin, row, rows, first, panels);
+      run_block(plan, g, a, packed + first * plan.panel_bytes, row, rows, first, panels);
     }
   });
 }

@@ -2,6 +2,7 @@
 // int8 (VNNI). The latter multiply unsigned by signed numbers: a is stored plus 128, and 128 times
 // the sum of a column is taken off.
 #if defined(__x86_64__)
+#include "heddle/kernels/cpu/gemm/bf16_shuffle.h"
 #include "heddle/kernels/cpu/gemm/gemm_panel.h"
 
 namespace heddle::cpu {
@@ -50,16 +51,20 @@ struct FoursOfInt8 {
   }
 };
 
-template <class Format, int kRows>
+// Rows of sums that registers hold, and of a packed group of a: of each pair of inner elements,
+// those of 12 rows.
+constexpr int64_t kGroupRows = 12, kPairBytes = 4 * kGroupRows;
+
+template <class Format, bool kPacked, int kRows>
 __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, const char* b,
                                                 const typename Format::Out& out) {
   typename Format::Sum sum[kRows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) out.begin(row + r, sum[r]);
-  const bool packed = g.group_bytes > 0;  // rows of 64 bytes, 32 rows to a group
-  const int64_t stride = packed ? 64 : g.a_stride * Format::kBytes, step = packed ? 2048 : 64;
-  const char* a = static_cast<const char*>(g.a) +
-                  (packed ? row / 32 * g.group_bytes + row % 32 * 64 : row * stride);
+  const int64_t stride = kPacked ? 4 : g.a_stride * Format::kBytes;
+  constexpr int64_t kNext = kPacked ? kPairBytes : 4, kStep = 16 * kNext;
+  const char* a =
+      static_cast<const char*>(g.a) + (kPacked ? row / kGroupRows * g.group_bytes : row * stride);
   for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
@@ -68,12 +73,12 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
           int four;
-          __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
+          __builtin_memcpy(&four, a + r * stride + word * kNext, sizeof four);
           sum[r][half] = Format::dot(sum[r][half], _mm512_set1_epi32(four), columns);
         }
       }
     }
-    a += step, b += 2048;
+    a += kStep, b += 2048;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) out.store(row + r, sum[r][0], sum[r][1]);
@@ -94,8 +99,7 @@ __attribute__((noinline)) void rows_times_panels(const GemmBlock& g, int64_t col
 #pragma GCC unroll 16
     for (int p = 0; p < kPanels; ++p) out[p].begin(r, sum[r][p]);
   }
-  const bool packed = g.group_bytes > 0;
-  const int64_t stride = packed ? 64 : g.a_stride * Format::kBytes, step = packed ? 2048 : 64;
+  const int64_t stride = g.a_stride * Format::kBytes;
   const char *a = static_cast<const char*>(g.a), *b = begin;
   for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
 #pragma GCC unroll 2
@@ -119,7 +123,7 @@ __attribute__((noinline)) void rows_times_panels(const GemmBlock& g, int64_t col
         }
       }
     }
-    a += step, b += 2048;
+    a += 64, b += 2048;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -129,27 +133,28 @@ __attribute__((noinline)) void rows_times_panels(const GemmBlock& g, int64_t col
 }
 
 // Rows [first, end) of c, columns [column, column + 32).
-template <class Format>
+template <class Format, bool kPacked>
 void panel(const GemmBlock& g, int64_t column, int64_t first, int64_t end) {
   const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
   const typename Format::Out out(g, column, b);
-  const int64_t group = g.group_bytes > 0 ? 32 : end - first;
+  const auto rows = [&]<int kRows>(int64_t row) {
+    rows_times_panel<Format, kPacked, kRows>(g, row, b, out);
+  };
+  const int64_t group = kPacked ? kGroupRows : end - first;
   for (; first < end; first += group) {
-    for_rows_in_registers(
-        first, first + group < end ? first + group : end,
-        [&]<int kRows>(int64_t row) { rows_times_panel<Format, kRows>(g, row, b, out); });
+    for_rows_in_registers(first, first + group < end ? first + group : end, rows);
   }
 }
 
 // Panel by panel, each in the first-level cache, with all rows. Where something is added that comes
 // from memory, and all panels fit into the second level: a few rows after the other, so that it
 // comes in long pieces.
-template <class Format>
+template <class Format, bool kPacked = false>
 void block(const GemmBlock& g) {
   constexpr int64_t kFits = 160 << 10, kFew = 12;
   const int64_t rows = g.c.rows;
   int64_t done = 0;  // columns
-  if (rows <= 2) {
+  if (rows <= 2 && !kPacked) {
     constexpr int kPanels = 4;
     constexpr auto panels = std::make_integer_sequence<int, kPanels>();
     for (; done + 32 * kPanels <= g.c.width; done += 32 * kPanels) {
@@ -157,13 +162,59 @@ void block(const GemmBlock& g) {
       if (rows == 2) rows_times_panels<Format, 2>(g, done, panels);
     }
   }
-  const bool by_rows = g.added.data != nullptr && g.group_bytes == 0 &&
-                       g.c.width * g.inner * Format::kBytes <= kFits;
+  const bool by_rows =
+      g.added.data != nullptr && !kPacked && g.c.width * g.inner * Format::kBytes <= kFits;
   const int64_t step = by_rows ? kFew : rows;
   for (int64_t row = 0; row < rows; row += step) {
     const int64_t end = row + step < rows ? row + step : rows;
     for (int64_t column = done; column < g.c.width; column += 32) {
-      panel<Format>(g, column, row, end);
+      panel<Format, kPacked>(g, column, row, end);
+    }
+  }
+}
+
+void bf16_block(const GemmBlock& g) {
+  g.group_bytes > 0 ? block<PairsOfBf16, true>(g) : block<PairsOfBf16>(g);
+}
+
+// Pairs of inner elements of 12 rows, group by group: two rows of a at a time, along their columns,
+// so that it is read in its order. A store of 64 bytes writes 16 beyond the 12 words, which the
+// next pair's overwrites, or, after the last pair, lie behind the group.
+constexpr int64_t kBehindGroup = 64;
+constexpr int64_t kAhead = 16;  // rows
+void pack_pairs(const Rows& a, int64_t group_bytes, void* to) {
+  alignas(64) static constexpr uint16_t kOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                                      37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                                      11, 43, 0,  0,  0,  0,  0,  0,  0,  0};
+  const __m512i first = _mm512_load_si512(kOrder);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(kGroupRows));
+  const __m512i zero = _mm512_setzero_si512();
+  const int64_t filled = (a.rows + 31) / 32 * 32, width = a.width;
+  char* pair = static_cast<char*>(to);
+  for (int64_t l = 0; l < filled; l += 2, pair += kPairBytes) {
+    const bool has_even = l < a.rows, has_odd = l + 1 < a.rows;
+    const uint16_t* const even = has_even ? a.row<uint16_t>(l) : nullptr;
+    const uint16_t* const odd = has_odd ? a.row<uint16_t>(l + 1) : nullptr;
+    char* group = pair;
+    const auto store = [&](__m512i x, __m512i y, bool has_second) {
+      _mm512_storeu_si512(group, _mm512_permutex2var_epi16(x, first, y));
+      group += group_bytes;
+      if (!has_second) return;
+      _mm512_storeu_si512(group, _mm512_permutex2var_epi16(x, second, y));
+      group += group_bytes;
+    };
+    int64_t c = 0;
+    if (has_odd) {
+      for (; c + 32 <= width; c += 2 * kGroupRows) {
+        _mm_prefetch(even + c + kAhead * a.stride, _MM_HINT_T0);
+        _mm_prefetch(odd + c + kAhead * a.stride, _MM_HINT_T0);
+        store(_mm512_loadu_si512(even + c), _mm512_loadu_si512(odd + c), true);
+      }
+    }
+    for (; c < width; c += 2 * kGroupRows) {
+      const __mmask32 columns = first_16bit(width - c);
+      store(has_even ? _mm512_maskz_loadu_epi16(columns, even + c) : zero,
+            has_odd ? _mm512_maskz_loadu_epi16(columns, odd + c) : zero, width - c > kGroupRows);
     }
   }
 }
@@ -173,7 +224,12 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_avx512_bf16() {
-  static const GemmCode code = bf16_code(block<PairsOfBf16>);
+  static const GemmCode code = [] {
+    GemmCode c = bf16_code(bf16_block);
+    c.group_rows = kGroupRows, c.behind_group = kBehindGroup, c.pack_transposed = pack_pairs;
+    c.crowded = 4096;
+    return c;
+  }();
   return code;
 }
 const GemmCode& gemm_int8_vnni() {

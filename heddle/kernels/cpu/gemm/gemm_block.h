@@ -34,17 +34,19 @@ struct GemmCode {
   int64_t inner_step;     ///< panels are filled up with zeros to a multiple of it; so is a
   int64_t inner_chunk;    ///< a good size of the inner dimension of a block; a multiple of the step
   int64_t block_rows;     ///< a good number of rows of a block
-  int64_t group_rows;     ///< rows of a packed group of a; divides block_rows
+  int64_t group_rows;     ///< rows of a packed group of a
   DType packed;           ///< of panels, and of a
   int64_t tail = 0;       ///< bytes after a panel's elements: what else belongs to its columns
   int8_t zero_point = 0;  ///< of int8 rows of a: what stands for zero
+  int64_t behind_group = 0;  ///< bytes after a packed group of a
+  int64_t crowded = 0;  ///< not 0: rows of a that lie a multiple of so many bytes apart are copied
   bool has_tail = false;  ///< whether blocks can add something and apply ReLU
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);
-  /// Packs a [inner, rows] into groups of group_rows rows, the inner dimension filled up; each
-  /// group takes group_rows * inner elements.
-  void (*pack_transposed)(const Rows& a, void* to);
+  /// Packs a [inner, rows] into groups of group_rows rows, the inner dimension filled up, each so
+  /// many bytes behind the one before.
+  void (*pack_transposed)(const Rows& a, int64_t group_bytes, void* to);
   void (*block)(const GemmBlock&);
 };
 
@@ -80,7 +82,7 @@ const GemmCode& gemm_groups_vnni(int bits, int64_t group);
 /// for one block of 32 inner rows that is two tiles of AMX. b may be f32: it is rounded.
 void pack_bf16(const Rows& b, bool transposed, void* panel);
 /// Groups of 32 rows: [inner / 32][32 rows][32 inner], two tiles of AMX for each 32 inner elements.
-void pack_transposed_bf16(const Rows& a, void* to);
+void pack_transposed_bf16(const Rows& a, int64_t group_bytes, void* to);
 #endif
 
 }  // namespace heddle::cpu

@@ -207,11 +207,12 @@ void block(const GemmBlock& g) {
               [&]<class T>() { g.group_bytes > 0 ? block_as<true, T>(g) : block_as<false, T>(g); });
 }
 
-void pack_transposed(const Rows& a, void* packed) {
-  auto* to = static_cast<float*>(packed);
+void pack_transposed(const Rows& a, int64_t group_bytes, void* packed) {
+  auto* group = static_cast<char*>(packed);
   visit_float(a.dtype, [&]<class T>() HWY_ATTR {
-    for (int64_t m = 0; m < a.width; m += kMostRows) {
+    for (int64_t m = 0; m < a.width; m += kMostRows, group += group_bytes) {
       const int64_t count = std::min<int64_t>(kMostRows, a.width - m);
+      auto* to = reinterpret_cast<float*>(group);
       for (int64_t l = 0; l < a.rows; ++l) {
         const T* from = a.row<T>(l) + m;
         for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);

@@ -143,7 +143,7 @@ struct Int8PanelOut : PanelOut {
   }
 };
 
-/// Products in bf16 by `block`.
+/// Products in bf16 by `block`, whose groups of a are tiles.
 inline GemmCode bf16_code(void (*block)(const GemmBlock&)) {
   return {.columns = 32,
           .inner_step = 32,
