@@ -222,7 +222,7 @@ TEST(Help, of_a_task_or_a_preset_has_its_settings_alone) {
       << gpt2;
   EXPECT_EQ(gpt2.find("--mask-share"), std::string::npos);
   const std::string recipe = help_of({"train", "--recipe", "shakespeare-char"});
-  EXPECT_NE(recipe.find("[0.003]"), std::string::npos) << recipe;
+  EXPECT_NE(recipe.find("[0.01]"), std::string::npos) << recipe;
 }
 
 TEST(Models, names_of_the_hub_say_that_a_folder_is_needed_and_how_it_comes) {
