@@ -10,6 +10,8 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
+#include "heddle/cli/shared_command.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/strings/strings.h"
 
@@ -109,29 +111,30 @@ void check_reads_texts(const std::string& model) {
         model);
 }
 
-void for_texts(const char* command, const TextFlags& flags, int64_t limit,
-               const std::function<void(std::span<const std::string>, int64_t& cut)>& f) {
+void for_texts(
+    const char* command, const TextFlags& flags, int64_t limit, dist::Group& group,
+    const std::function<void(std::span<const std::string>, int64_t& cut, Results out)>& f) {
   int64_t cut = 0, count = 0;
-  const auto work = [&](std::span<const std::string> texts) {
+  const auto work = [&](std::span<const std::string> texts, Results out) {
     int64_t cut_here = 0;
-    f(texts, cut_here);
+    f(texts, cut_here, out);
     cut += cut_here;
     count += std::ssize(texts);
   };
   const LineAnswers answers = {
       .answer =
-          [&](std::span<const std::string> lines, int64_t first) {
+          [&](std::span<const std::string> lines, int64_t first, Results out) {
             for (const std::string& line : lines) {
               check_text(line, fmt::format("line {}", first + (&line - lines.data())));
             }
-            work(lines);
+            work(lines, out);
           },
       .skip =
-          [&](const std::string& message) {
-            print_result(flags.json ? Json::object({{"error", message}}).dump() : "");
+          [&](const std::string& message, Results out) {
+            out.print(flags.json ? Json::object({{"error", message}}).dump() : "");
           }};
   if (flags.texts.empty()) {
-    const int64_t lines = answer_lines(command, flags.lines, kBlock, answers);
+    const int64_t lines = answer_lines(group, command, flags.lines, kBlock, answers);
     check(lines > 0, ErrorKind::usage, "the standard input is empty; give texts, one a line");
   } else {
     std::vector<std::string> texts;
@@ -140,9 +143,9 @@ void for_texts(const char* command, const TextFlags& flags, int64_t limit,
       warn_of_file_name(command, text);
       texts.emplace_back(without_byte_order_mark(text));
     }
-    work(texts);
+    dist::do_on_rank_0(group, [&] { work(texts, {}); });
   }
-  warn_of_cut(command, cut, count, limit);
+  warn_of_cut(command, sum_of_ranks(group, cut), sum_of_ranks(group, count), limit);
 }
 
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {

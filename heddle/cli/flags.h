@@ -12,6 +12,7 @@
 
 #include "heddle/cli/command_line.h"
 #include "heddle/cli/lines.h"
+#include "heddle/dist/group.h"
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/infer/search/search_config.h"
 #include "heddle/infer/words.h"
@@ -72,8 +73,10 @@ void check_reads_texts(const std::string& model);
 /// Calls f with the texts, some at a time, which adds to `cut` how many it cut to `limit` tokens:
 /// one warning counts them. Of lines see answer_lines(): f throws before it writes. Errors: data,
 /// with the line, if one is not UTF-8 or f refuses it; usage if there is none.
-void for_texts(const char* command, const TextFlags& flags, int64_t limit,
-               const std::function<void(std::span<const std::string>, int64_t& cut)>& f);
+/// All ranks of the group call it, and share the lines.
+void for_texts(
+    const char* command, const TextFlags& flags, int64_t limit, dist::Group& group,
+    const std::function<void(std::span<const std::string>, int64_t& cut, Results out)>& f);
 
 /// One warning if texts were cut.
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);

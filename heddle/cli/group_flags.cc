@@ -33,11 +33,11 @@ void add_group_flags(Subcommand& command, dist::GroupOptions& options) {
   command.begin_group("Options");
 }
 
-void add_wire_flag(Subcommand& command, dist::GroupOptions& options) {
+void add_wire_flag(Subcommand& command, std::string& wire) {
   command.begin_group(kRankFlags);
   command
       .add_setting(
-          "--wire", options.wire,
+          "--wire", wire,
           "how gradients go between ranks; bf16: in half as many bytes, rounded log2(ranks) "
           "times, so that the result depends on the number of ranks")
       .one_of({"f32", "bf16"});

@@ -6,81 +6,89 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
-#include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
-#include "heddle/base/progress.h"
-#include "heddle/cli/lines.h"
+#include "heddle/base/work_notes.h"
+#include "heddle/cli/shared_command.h"
+#include "heddle/dist/share_out.h"
 
 namespace heddle::cli {
 
 namespace {
 
-constexpr int64_t kBadImagesSaid = 5;
+using ReadImage = std::function<Image(const std::string&)>;
+
+constexpr size_t kAtOnce = 32;
 
 void skip_image(const ImageFiles& files, const std::string& path, const Error& error,
-                int64_t count) {
-  if (count <= kBadImagesSaid) log_warning("{}: {}", files.command, error.what());
+                Skipped& skipped, Results out) {
+  skipped.note(error.what());
   const Json line = Json::object({{"image", path}, {"error", error.what()}});
-  print_result(files.json ? line.dump() : "");
+  out.print(files.json ? line.dump() : "");
 }
 
-void report_skipped(const ImageFiles& files, int64_t count) {
-  if (count == 0) return;
-  const auto all = std::ssize(files.paths);
-  check(count < all, ErrorKind::data, "{}: none of the {} could be answered", files.command,
-        counted(all, "image"));
-  log_warning("{}: {} of {} {} skipped (--skip-bad)", files.command, count, counted(all, "image"),
-              count == 1 ? "was" : "were");
-}
-
-void for_each_image(const ImageFiles& files, const std::function<Image(const std::string&)>& read,
-                    const std::function<void(std::span<const Image> images,
-                                             std::span<const std::string> paths)>& f) {
-  constexpr size_t kAtOnce = 32;
+// Of these, which follow each other from the image of that number on.
+void answer_some(const ImageFiles& files, std::span<const std::string> some, int64_t first,
+                 const ReadImage& read, const ImageAnswers& answer, Skipped& skipped, Results out) {
   constexpr int64_t kPixelsAtOnce = 16'000'000;  // 48 MB, but for an image that has more
   std::vector<Image> images;
-  std::vector<std::string> paths;
+  size_t next = 0;
   int64_t pixels = 0;
-  int64_t bad = 0;
   const auto flush = [&] {
-    if (!images.empty()) f(images, paths);
-    images.clear(), paths.clear(), pixels = 0;
+    const size_t begin = next - images.size();
+    if (!images.empty()) {
+      answer({images, some.subspan(begin, images.size()), first + static_cast<int64_t>(begin)},
+             out);
+      note_work();
+    }
+    images.clear(), pixels = 0;
   };
-  for (const std::string& path : files.paths) {
+  for (; next < some.size(); ++next) {
     Image image;
     try {
-      image = read(path);
+      image = read(some[next]);
     } catch (const Error& e) {
       flush();
       if (!files.skip_bad || e.kind() != ErrorKind::data) throw;
-      skip_image(files, path, e, ++bad);
+      skip_image(files, some[next], e, skipped, out);
       continue;
     }
     const int64_t own = image.height * image.width;
-    if (pixels + own > kPixelsAtOnce) flush();
-    images.push_back(std::move(image)), paths.push_back(path), pixels += own;
-    if (images.size() == kAtOnce) flush();
+    if (pixels + own > kPixelsAtOnce || images.size() == kAtOnce) flush();
+    images.push_back(std::move(image)), pixels += own;
   }
   flush();
-  report_skipped(files, bad);
+}
+
+// Of each portion a rank answers a part.
+void for_each_image(const ImageFiles& files, dist::Group& group, const ReadImage& read,
+                    const ImageAnswers& answer) {
+  Skipped skipped(files.command, {.one = "image"});
+  const size_t each = group.is_alone() ? files.paths.size() : kAtOnce;
+  const size_t portion = each * static_cast<size_t>(group.ranks());
+  for (size_t begin = 0; begin < files.paths.size(); begin += portion) {
+    const size_t all = files.paths.size();
+    const size_t own = std::min(all, begin + each * static_cast<size_t>(group.rank()));
+    const auto mine = files.paths.subspan(own, std::min(each, all - own));
+    write_by_ranks(group, skipped, [&](Results out, Skipped& kept) {
+      answer_some(files, mine, static_cast<int64_t>(own), read, answer, kept, out);
+    });
+  }
+  dist::do_alike(group, [&] { skipped.report(std::ssize(files.paths)); });
 }
 
 }  // namespace
 
-void for_read_images(const ImageFiles& files,
-                     const std::function<void(std::span<const Image> images,
-                                              std::span<const std::string> paths)>& f) {
-  for_each_image(files, read_image, f);
+void for_read_images(const ImageFiles& files, dist::Group& group, const ImageAnswers& answer) {
+  for_each_image(files, group, read_image, answer);
 }
 
-void for_images(const ImageFiles& files, const ImageProcessor& processor,
-                const std::function<void(std::span<const Image> images,
-                                         std::span<const std::string> paths)>& f) {
-  for_each_image(
-      files, [&](const std::string& path) { return processor.fit(read_image(path)); }, f);
+void for_images(const ImageFiles& files, dist::Group& group, const ImageProcessor& processor,
+                const ImageAnswers& answer) {
+  const auto read = [&](const std::string& path) { return processor.fit(read_image(path)); };
+  for_each_image(files, group, read, answer);
 }
 
-std::vector<size_t> LeftOutImages::read(int64_t count, const std::function<void(size_t)>& f) {
+ReadableImages read_in_parallel(int64_t count, const std::function<void(size_t)>& f) {
   std::vector<std::string> errors(static_cast<size_t>(count));
   parallel_for(count, [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
@@ -91,29 +99,15 @@ std::vector<size_t> LeftOutImages::read(int64_t count, const std::function<void(
       errors[at] = e.what();
     }
   });
-  std::vector<size_t> read;
+  ReadableImages all;
   for (size_t i = 0; i < errors.size(); ++i) {
     if (errors[i].empty()) {
-      read.push_back(i);
-    } else if (kept_ != nullptr) {
-      kept_->push_back(errors[i]);
+      all.read.push_back(i);
     } else {
-      note(errors[i]);
+      all.left_out.push_back("left out: " + errors[i]);
     }
   }
-  return read;
-}
-
-void LeftOutImages::note(const std::string& message) {
-  if (++count_ <= kBadImagesSaid) log_warning("{}: left out: {}", command_, message);
-}
-
-void LeftOutImages::report(int64_t images) const {
-  if (count_ == 0) return;
-  check(count_ < images, ErrorKind::data, "{}: none of the {} could be read", command_,
-        counted(images, "image"));
-  log_warning("{}: {} of {} {} left out", command_, count_, counted(images, "image"),
-              count_ == 1 ? "was" : "were");
+  return all;
 }
 
 }  // namespace heddle::cli

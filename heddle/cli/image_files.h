@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/cli/lines.h"
+#include "heddle/dist/group.h"
 #include "heddle/vision/image_processor.h"
 
 namespace heddle::cli {
@@ -17,38 +19,32 @@ struct ImageFiles {
   bool json = false;      ///< by {"image": .., "error": ..}, else by being empty
 };
 
-/// Reads the images, some at a time, and calls f with them and their paths; f prints their lines.
+/// Some of them, which follow each other.
+struct ReadImages {
+  std::span<const Image> images;
+  std::span<const std::string> paths;
+  int64_t first;  ///< the number of the first one among all, from 0
+};
+/// Prints their lines.
+using ImageAnswers = std::function<void(const ReadImages& read, Results out)>;
+
+/// Reads the images, some at a time, and has them answered. All ranks of the group call it, and
+/// share them.
 /// Errors: those of read_image(), once the images before were answered, unless bad ones are
 /// skipped; data if all were.
-void for_read_images(const ImageFiles& files,
-                     const std::function<void(std::span<const Image> images,
-                                              std::span<const std::string> paths)>& f);
+void for_read_images(const ImageFiles& files, dist::Group& group, const ImageAnswers& answer);
 /// The same of fitted images.
-void for_images(const ImageFiles& files, const ImageProcessor& processor,
-                const std::function<void(std::span<const Image> images,
-                                         std::span<const std::string> paths)>& f);
+void for_images(const ImageFiles& files, dist::Group& group, const ImageProcessor& processor,
+                const ImageAnswers& answer);
 
-/// Labelled images that cannot be read: said, counted, and left out of what is measured.
-class LeftOutImages {
- public:
-  explicit LeftOutImages(const char* command) : command_(command) {}
-
-  /// Calls f(0) to f(count - 1) in parallel and warns where it throws a data error.
-  /// returns: the numbers of the others, rising
-  std::vector<size_t> read(int64_t count, const std::function<void(size_t)>& f);
-  /// Counts one, with the message on it.
-  void note(const std::string& message);
-  /// The messages of read() go to `kept` in place of note(); null: no longer.
-  void keep(std::vector<std::string>* kept) { kept_ = kept; }
-
-  int64_t count() const { return count_; }
-  /// Says how many of `images` were left out, if any. Errors: data if all were.
-  void report(int64_t images) const;
-
- private:
-  const char* command_;
-  std::vector<std::string>* kept_ = nullptr;
-  int64_t count_ = 0;
+/// What of labelled images cannot be read is left out of what is measured.
+inline constexpr Skipped::Words kLeftOutImages = {"image", "read", "left out"};
+/// Which images could be read, by their numbers, rising, and the messages on the others.
+struct ReadableImages {
+  std::vector<size_t> read;
+  std::vector<std::string> left_out;
 };
+/// Calls f(0) to f(count - 1) in parallel, which may throw data errors.
+ReadableImages read_in_parallel(int64_t count, const std::function<void(size_t)>& f);
 
 }  // namespace heddle::cli

@@ -22,9 +22,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr int64_t kBadLinesSaid = 5;
-
-std::string* results_into = nullptr;  // where results go in place of the standard output
+constexpr int64_t kSkippedSaid = 5;
 
 }  // namespace
 
@@ -67,69 +65,73 @@ std::vector<std::string> LineBlocks::next() {
   return block;
 }
 
-std::string BadLines::add(const std::string& line, int64_t number, const std::exception& error) {
+std::string skip_line(const LineFlags& flags, Skipped& skipped, const std::string& line,
+                      int64_t number, const std::exception& error) {
   const std::string where = fmt::format("line {}", number);
   if (!first_invalid_utf8(line) && is_blank(line)) return where + " is blank";
   std::string message = error.what();
-  const std::string file = flags_.path + ": ";
+  const std::string file = flags.path + ": ";
   if (message.starts_with(file)) message.erase(0, file.size());
   if (!message.starts_with(where + ":") && !message.starts_with(where + " ")) {
     message = where + ": " + message;
   }
-  if (flags_.path != "-") message = file + message;
-  if (!flags_.skip_bad) throw Error(ErrorKind::data, message);
-  note(message);
+  if (flags.path != "-") message = file + message;
+  if (!flags.skip_bad) throw Error(ErrorKind::data, message);
+  skipped.note(message);
   return message;
 }
 
-void BadLines::note(const std::string& message) {
+void Skipped::note(const std::string& message) {
   if (kept_ != nullptr) return kept_->push_back(message);
-  if (++count_ <= kBadLinesSaid) log_warning("{}: {}", command_, message);
+  if (++count_ <= kSkippedSaid) log_warning("{}: {}", command_, message);
 }
 
-void BadLines::report(int64_t lines) const {
+void Skipped::report(int64_t all) const {
   if (count_ == 0) return;
-  check(count_ < lines, ErrorKind::data, "{}: none of the {} lines could be answered", command_,
-        lines);
-  log_warning("{}: {} of {} lines {} skipped (--skip-bad)", command_, count_, lines,
-              count_ == 1 ? "was" : "were");
+  check(count_ < all, ErrorKind::data, "{}: none of the {} could be {}", command_,
+        counted(all, words_.one), words_.answered);
+  log_warning("{}: {} of {} {} {}", command_, count_, counted(all, words_.one),
+              count_ == 1 ? "was" : "were", words_.left_out);
 }
 
 // Halves of lines among which one is bad are answered each by itself, so that the good ones are
 // still answered together. Lines are checked before a model sees them, so this costs little.
 void answer_block(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
-                  BadLines& bad) {
+                  const LineOutput& output) {
   try {
     for (size_t i = 0; i < lines.size(); ++i) {
       check_utf8(lines[i], fmt::format("line {}", first + static_cast<int64_t>(i)));
     }
-    return answers.answer(lines, first);
+    return answers.answer(lines, first, output.results);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data) throw;
-    if (lines.size() == 1) return answers.skip(bad.add(lines[0], first, error));
+    if (lines.size() == 1) {
+      const std::string why = skip_line(output.flags, output.skipped, lines[0], first, error);
+      return answers.skip(why, output.results);
+    }
   }
   const size_t half = lines.size() / 2;
-  answer_block(lines.first(half), first, answers, bad);
-  answer_block(lines.subspan(half), first + static_cast<int64_t>(half), answers, bad);
+  answer_block(lines.first(half), first, answers, output);
+  answer_block(lines.subspan(half), first + static_cast<int64_t>(half), answers, output);
 }
 
 int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
                      const LineAnswers& answers) {
   LineBlocks blocks(command, flags.path, size);
-  BadLines bad(command, flags);
+  Skipped skipped(command, {});
   for (std::vector<std::string> block; !(block = blocks.next()).empty();) {
-    answer_block(block, blocks.first_line(), answers, bad);
+    answer_block(block, blocks.first_line(), answers, {flags, skipped});
     flush_results();
   }
-  bad.report(blocks.lines());
+  skipped.report(blocks.lines());
   return blocks.lines();
 }
 
 void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
                 const LineAnswers& answers) {
-  BadLines bad(command, flags);
-  answer_block(lines, 1, answers, bad);
-  bad.report(std::ssize(lines));
+  Skipped skipped(command, {});
+  answer_block(lines, 1, answers, {flags, skipped});
+  skipped.report(std::ssize(lines));
 }
 
 PairLines read_pairs(const std::string& source, const std::string& target, const char* command) {
@@ -153,22 +155,17 @@ void fail_results(int error) {
   fail_errno("cannot write", "standard output", error);
 }
 
-ResultsInto::ResultsInto(std::string& text) { results_into = &text; }
-ResultsInto::~ResultsInto() { results_into = nullptr; }
-
-void write_results(std::string_view text) {
-  if (results_into != nullptr) {
-    *results_into += text;
-    return;
+void Results::write(std::string_view text) const {
+  if (text_ != nullptr) {
+    *text_ += text;
+  } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    fail_results(errno);
   }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_results(errno);
 }
 
-void flush_results() {
-  if (results_into == nullptr && std::fflush(stdout) != 0) fail_results(errno);
+void Results::flush() const {
+  if (text_ == nullptr && std::fflush(stdout) != 0) fail_results(errno);
 }
-
-void print_result(const std::string& line) { write_results(line + "\n"); }
 
 namespace {
 

@@ -61,38 +61,63 @@ class LineBlocks {
   std::exception_ptr failure_;
 };
 
-/// Lines that could not be answered: the first few are said as they come, all are counted at the
-/// end.
-class BadLines {
+/// What could not be answered, or measured: the first few are said as they come, all are counted
+/// at the end.
+class Skipped {
  public:
-  /// kept: hears the messages, which are then neither said nor counted here; may be null.
-  BadLines(const char* command, const LineFlags& flags, std::vector<std::string>* kept = nullptr)
-      : command_(command), flags_(flags), kept_(kept) {}
+  /// "none of the 3 LINES could be ANSWERED", "2 of 3 lines were LEFT OUT".
+  struct Words {
+    const char* one = "line";
+    const char* answered = "answered";
+    const char* left_out = "skipped (--skip-bad)";
+  };
+  /// kept: gets the messages, which are then neither said nor counted here; may be null.
+  Skipped(const char* command, Words words, std::vector<std::string>* kept = nullptr)
+      : command_(command), words_(words), kept_(kept) {}
 
-  /// Counts a line, unless it is blank. Errors: `error` itself, its line named, unless the line is
-  /// blank or bad lines are skipped.    returns: the reason
-  std::string add(const std::string& line, int64_t number, const std::exception& error);
-  /// Counts a line that was skipped, with the message on it.
+  /// Counts one, with the message on it.
   void note(const std::string& message);
-
-  /// Says how many of `lines` were skipped, if any. Errors: data if all were.
-  void report(int64_t lines) const;
+  int64_t count() const { return count_; }
+  /// Says how many of so many were left out, if any. Errors: data if all were.
+  void report(int64_t all) const;
 
  private:
   const char* command_;
-  const LineFlags& flags_;
+  Words words_;
   std::vector<std::string>* kept_;
   int64_t count_ = 0;
 };
 
+/// Counts a bad line, unless it is blank. Errors: `error` itself, its line named, unless the line
+/// is blank or bad lines are skipped.    returns: the reason
+std::string skip_line(const LineFlags& flags, Skipped& skipped, const std::string& line,
+                      int64_t number, const std::exception& error);
+
+/// Where the results of a command go: the standard output, or a text.
+class Results {
+ public:
+  Results() = default;
+  explicit Results(std::string& text) : text_(&text) {}
+
+  /// Errors: system, those of fail_results().
+  void write(std::string_view text) const;
+  /// One line.
+  void print(const std::string& line) const { write(line + "\n"); }
+  /// Hands on what was written so far.
+  void flush() const;
+
+ private:
+  std::string* text_ = nullptr;
+};
+
 /// What a command does with lines.
 struct LineAnswers {
-  /// Answers lines, of which the first has this number, on the standard output. A line that is bad
-  /// throws a data error before anything is written.
-  std::function<void(std::span<const std::string> lines, int64_t first)> answer;
+  /// Answers lines, of which the first has this number. A line that is bad throws a data error
+  /// before anything is written.
+  std::function<void(std::span<const std::string> lines, int64_t first, Results out)> answer;
   /// Writes what stands in the place of the answer of a bad line, so that line i of the output
   /// stays the answer of line i.
-  std::function<void(const std::string& message)> skip;
+  std::function<void(const std::string& message, Results out)> skip;
 };
 
 /// Has all lines of the input answered in order, each block on the standard output before the next
@@ -103,9 +128,16 @@ struct LineAnswers {
 int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
                      const LineAnswers& answers);
 
+/// What becomes of lines that cannot be answered, and of the answers.
+struct LineOutput {
+  const LineFlags& flags;
+  Skipped& skipped;
+  Results results = {};
+};
+
 /// Of one block.
 void answer_block(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
-                  BadLines& bad);
+                  const LineOutput& output);
 
 /// The same of lines that were read; `flags.path` is the file that they are of.
 void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
@@ -121,20 +153,10 @@ PairLines read_pairs(const std::string& source, const std::string& target, const
 /// Warns if a text that was given as an argument is the name of a file: it is taken as a text.
 void warn_of_file_name(const char* command, const std::string& text);
 
-/// Writes results to the standard output. Errors: system, those of fail_results().
-void write_results(std::string_view text);
-/// While it lives, results go to a text, and none is handed on.
-class ResultsInto {
- public:
-  explicit ResultsInto(std::string& text);
-  ~ResultsInto();
-  ResultsInto(const ResultsInto&) = delete;
-  ResultsInto& operator=(const ResultsInto&) = delete;
-};
-/// Writes one line of results.
-void print_result(const std::string& line);
-/// Hands on what was written so far.
-void flush_results();
+/// The same of the standard output: Results().
+inline void write_results(std::string_view text) { Results().write(text); }
+inline void print_result(const std::string& line) { Results().print(line); }
+inline void flush_results() { Results().flush(); }
 /// Fails with what is said wherever the standard output cannot be written to. error: errno, 0 if it
 /// is not known
 [[noreturn]] void fail_results(int error);

@@ -46,17 +46,29 @@ struct Portion {
   }
 };
 
-// What a rank made of its lines.
+// What a rank made of its part.
 struct Answered {
-  std::string output;
-  std::vector<std::string> bad = {};  ///< messages on bad lines
-  int32_t error = 0;                  ///< exit code of what it stopped by
+  std::string output = {};
+  std::vector<std::string> skipped = {};  ///< messages on what could not be answered
+  int32_t error = 0;                      ///< exit code of what it stopped by
   std::string message = {};
 
   template <class V>
   void parts(V& v) {
-    v(output, bad, error, message);
+    v(output, skipped, error, message);
   }
+};
+
+// While it lives, its rank waits for who gives the input.
+class InputWait {
+ public:
+  explicit InputWait(dist::Group& group) : group_(&group) { group.note_input_wait(true); }
+  ~InputWait() { group_->note_input_wait(false); }
+  InputWait(const InputWait&) = delete;
+  InputWait& operator=(const InputWait&) = delete;
+
+ private:
+  dist::Group* group_;
 };
 
 // The lines of a rank: those that follow each other and begin in its share of the bytes.
@@ -74,30 +86,21 @@ std::span<const std::string> lines_of_rank(const Portion& portion, const dist::G
   return std::span(portion.lines).subspan(begin, end - begin);
 }
 
-Answered answered(std::span<const std::string> lines, int64_t first, const char* command,
-                  const LineFlags& flags, const LineAnswers& answers) {
-  Answered all;
-  BadLines bad(command, flags, &all.bad);
-  const ResultsInto into(all.output);
-  try {
-    answer_block(lines, first, answers, bad);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::ranks) throw;
-    all.error = static_cast<int32_t>(error.kind()), all.message = error.what();
-  }
-  return all;
-}
-
 }  // namespace
 
 void run_shared(const Subcommand& command, const dist::GroupOptions& options,
-                const std::function<void(dist::Group&)>& work) {
+                const std::function<void(dist::Group&)>& work, bool is_shared) {
   const std::unique_ptr<dist::Group> group = dist::make_group(options);
   if (group->is_alone()) return work(*group);
   if (group->rank() != 0) set_log_level(LogLevel::error);
   try {
     dist::check_equal(*group, facts_of(command));
-    work(*group);
+    if (is_shared) {
+      work(*group);
+    } else {
+      dist::LocalGroup alone;
+      dist::do_on_rank_0(*group, [&] { work(alone); });
+    }
     group->barrier();  // rank 0 has written all
   } catch (const std::exception& e) {
     group->leave_with(e.what());
@@ -117,14 +120,16 @@ void check_same_files(dist::Group& group, const dist::GroupOptions& options,
 int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
                      BlockSize size, const LineAnswers& answers) {
   if (group.is_alone()) return answer_lines(command, flags, size, answers);
-  const bool leads = group.rank() == 0;
   size.bytes *= static_cast<size_t>(group.ranks());
+  size.lines *= static_cast<size_t>(group.ranks());
   std::optional<LineBlocks> blocks;
-  BadLines bad(command, flags);
+  Skipped skipped(command, {});
   int64_t count = 0;
+  group.expect_work();
   while (true) {
     const auto told = dist::gather_or_fail(group, [&]() -> std::string {
-      if (!leads) return "";
+      if (group.rank() != 0) return "";
+      const InputWait wait(group);
       if (!blocks) blocks.emplace(command, flags.path, size);
       Portion next{.lines = blocks->next()};
       next.first = blocks->first_line();
@@ -135,19 +140,36 @@ int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& f
     count += std::ssize(portion.lines);
     const auto mine = lines_of_rank(portion, group);
     const int64_t first = portion.first + (mine.empty() ? 0 : mine.data() - portion.lines.data());
-    for (const std::string& bytes :
-         group.gather(dist::packed(answered(mine, first, command, flags, answers)))) {
-      const auto one = dist::unpacked<Answered>(bytes);
-      if (leads) write_results(one.output);
-      for (const std::string& message : one.bad) bad.note(message);
-      if (one.error == 0) continue;
-      if (leads) flush_results();
-      dist::fail_together(group, static_cast<ErrorKind>(one.error), one.message);
-    }
-    if (leads) flush_results();
+    write_by_ranks(group, skipped, [&](Results out, Skipped& kept) {
+      if (!mine.empty()) answer_block(mine, first, answers, {flags, kept, out});
+    });
   }
-  dist::do_alike(group, [&] { bad.report(count); });
+  dist::do_alike(group, [&] { skipped.report(count); });
   return count;
+}
+
+void write_by_ranks(dist::Group& group, Skipped& skipped,
+                    const std::function<void(Results out, Skipped& skipped)>& answer) {
+  if (group.is_alone()) return answer(Results(), skipped);
+  group.expect_work();
+  Answered mine;
+  Skipped kept("", {}, &mine.skipped);
+  try {
+    answer(Results(mine.output), kept);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::ranks) throw;
+    mine.error = static_cast<int32_t>(error.kind()), mine.message = error.what();
+  }
+  const bool leads = group.rank() == 0;
+  for (const std::string& bytes : group.gather(dist::packed(mine))) {
+    const auto one = dist::unpacked<Answered>(bytes);
+    if (leads) write_results(one.output);
+    for (const std::string& message : one.skipped) skipped.note(message);
+    if (one.error == 0) continue;
+    if (leads) flush_results();
+    dist::fail_together(group, static_cast<ErrorKind>(one.error), one.message);
+  }
+  if (leads) flush_results();
 }
 
 void agree(dist::Group& group, const char* what, const std::function<void()>& work,
@@ -169,6 +191,19 @@ int64_t sum_of_ranks(dist::Group& group, int64_t count) {
     sum += one;
   }
   return sum;
+}
+
+void add_of_ranks(dist::Group& group, DroppedCharacters& dropped) {
+  dist::Packer mine;
+  mine(dropped.count(), dropped.different());
+  int64_t rank = 0;
+  for (const std::string& told : group.gather(mine.take())) {
+    int64_t count = 0;
+    std::vector<std::string> different;
+    dist::Unpacker unpack(told);
+    unpack(count, different);
+    if (rank++ != group.rank()) dropped.add(count, different);
+  }
 }
 
 }  // namespace heddle::cli

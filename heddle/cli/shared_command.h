@@ -17,8 +17,9 @@ namespace heddle::cli {
 /// alone. What one rank ends by, all are told.
 /// Errors: those of make_group() and `work`; usage unless all ranks have the same version and
 /// flags.
+/// is_shared: else rank 0 does all of it, in a group of its own, while the others wait.
 void run_shared(const Subcommand& command, const dist::GroupOptions& options,
-                const std::function<void(dist::Group&)>& work);
+                const std::function<void(dist::Group&)>& work, bool is_shared = true);
 
 /// What must be equal on all ranks before they share work: how they compute, and the files of the
 /// model's folder by name and content. All ranks call it. Errors: usage, naming what differs; those
@@ -32,6 +33,12 @@ void check_same_files(dist::Group& group, const dist::GroupOptions& options,
 int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
                      BlockSize size, const LineAnswers& answers);
 
+/// Each rank answers what is its part, and rank 0 writes what came of it, in the order of ranks;
+/// all ranks call it. What is skipped comes to `skipped` of all of them. Errors: of several ranks
+/// the first one's, on all of them, behind the answers before it.
+void write_by_ranks(dist::Group& group, Skipped& skipped,
+                    const std::function<void(Results out, Skipped& skipped)>& answer);
+
 /// dist::do_alike(), of which all must have the same text(), whose checksums are compared; one rank
 /// alone makes none. Errors: usage too, where `what` ("the data") differs.
 void agree(dist::Group& group, const char* what, const std::function<void()>& work,
@@ -41,5 +48,7 @@ std::vector<std::vector<std::string>> all_of_ranks(dist::Group& group,
                                                    const std::vector<std::string>& mine);
 /// The sum of what each rank counted; all ranks call it.
 int64_t sum_of_ranks(dist::Group& group, int64_t count);
+/// Adds what the other ranks have counted, behind that of this one; all ranks call it.
+void add_of_ranks(dist::Group& group, DroppedCharacters& dropped);
 
 }  // namespace heddle::cli

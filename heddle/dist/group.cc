@@ -6,6 +6,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
+#include "heddle/dist/packed.h"
 
 namespace heddle::dist {
 
@@ -24,49 +25,26 @@ Slice slice_of(int64_t n, int64_t rank, int64_t ranks) {
 
 void Group::barrier() { gather(""); }
 
-int64_t Group::start_reduce_scatter(StartedValues of) {
-  reduce_scatter(of.values);
-  return 0;
+void Group::reduce_scatter(std::span<float> values) {
+  finish(start_reduce_scatter({.values = values, .owner = {}, .sent_as = wire()}));
 }
 
-int64_t Group::start_all_gather(StartedValues of) {
-  all_gather(of.values);
-  return 0;
+void Group::all_gather(std::span<float> values) {
+  finish(start_all_gather({.values = values, .owner = {}}));
 }
 
-void Group::finish(int64_t) {}
-
-void LocalGroup::reduce_scatter(std::span<float>) {}
-void LocalGroup::all_gather(std::span<float>) {}
+int64_t LocalGroup::start_reduce_scatter(StartedValues) { return 0; }
+int64_t LocalGroup::start_all_gather(StartedValues) { return 0; }
+void LocalGroup::finish(int64_t) {}
 std::vector<std::string> LocalGroup::gather(std::string_view mine) { return {std::string(mine)}; }
 std::string LocalGroup::broadcast(std::string_view of_rank_0) { return std::string(of_rank_0); }
 void LocalGroup::note_update(int64_t) {}
+void LocalGroup::expect_work() {}
+void LocalGroup::note_input_wait(bool) {}
 void LocalGroup::leave_with(std::string_view) noexcept {}
 void LocalGroup::check_alive() {}
 
 namespace {
-
-// A text whose parts can be told apart again: its length, a colon, itself.
-void append_part(std::string& to, std::string_view part) {
-  to += fmt::format("{}:", part.size());
-  to += part;
-}
-
-Facts facts_of(std::string_view text) {
-  const auto next = [&text] {
-    const size_t colon = text.find(':');
-    const size_t size = std::stoul(std::string(text.substr(0, colon)));
-    const std::string part(text.substr(colon + 1, size));
-    text.remove_prefix(colon + 1 + size);
-    return part;
-  };
-  Facts facts;
-  while (!text.empty()) {
-    const std::string name = next();
-    facts[name] = next();
-  }
-  return facts;
-}
 
 // "0 and 2", "1, 2 and 3"
 std::string listed(const std::vector<int64_t>& ranks) {
@@ -110,15 +88,17 @@ void fail_together(Group& group, ErrorKind kind, const std::string& message) {
 
 void check_equal(Group& group, const Facts& facts) {
   if (group.is_alone()) return;
-  std::string mine;
-  for (const auto& [name, value] : facts) {
-    append_part(mine, name);
-    append_part(mine, value);
-  }
+  Packer mine;
+  for (const auto& [name, value] : facts) mine(name, value);
   std::vector<Facts> all;
   Facts names;
-  for (const std::string& text : group.gather(mine)) {
-    all.push_back(facts_of(text));
+  for (const std::string& told : group.gather(mine.take())) {
+    Facts& theirs = all.emplace_back();
+    for (Unpacker unpack(told); !unpack.is_at_end();) {
+      std::string name;
+      unpack(name);
+      unpack(theirs[name]);
+    }
     names.insert(all.back().begin(), all.back().end());
   }
   std::vector<std::string> differences;

@@ -67,14 +67,14 @@ class Group {
   /// ((v0 + v1) + (v2 + v3)) + ..: the same bits as such a sum in one process. Afterwards the slice
   /// of this rank holds the sums, the rest is scratch.
   /// With wire() bf16 what a rank sends is rounded: these are no longer those bits.
-  virtual void reduce_scatter(std::span<float> values) = 0;
+  void reduce_scatter(std::span<float> values);
   /// Every rank's slice of the values becomes known to all.
-  virtual void all_gather(std::span<float> values) = 0;
+  void all_gather(std::span<float> values);
   /// The same, started; sums go as their values say. returns: the number of the call
-  virtual int64_t start_reduce_scatter(StartedValues of);
-  virtual int64_t start_all_gather(StartedValues of);
+  virtual int64_t start_reduce_scatter(StartedValues of) = 0;
+  virtual int64_t start_all_gather(StartedValues of) = 0;
   /// Returns when the started call of that number, and those before it, have ended.
-  virtual void finish(int64_t call);
+  virtual void finish(int64_t call) = 0;
   /// The bytes of every rank, in the order of ranks, to all.
   virtual std::vector<std::string> gather(std::string_view mine) = 0;
   /// The bytes that rank 0 gives, to all; what others give is not read.
@@ -88,11 +88,15 @@ class Group {
   /// any thread.
   virtual double seconds_waited() const { return 0; }
 
-  /// Says to the others that this rank gets on and is in this update, so that they can name where
-  /// it was last heard of. To be called in every update and, with the same number, from time to
-  /// time in longer work; any thread. Once it was called, a rank that does not call it again for
-  /// GroupOptions::step_seconds, and does not wait for another one, is given up by all.
+  /// Says to the others that this rank is in this update, so that they can name where it was last
+  /// heard of, and has a deadline from now on; any thread.
   virtual void note_update(int64_t update) = 0;
+  /// From now on this rank has a deadline: if for GroupOptions::step_seconds it notes no update and
+  /// no work (note_work() of base/work_notes.h), and neither waits for another one nor for input,
+  /// all give it up.
+  virtual void expect_work() = 0;
+  /// Whether this rank waits for input that others may give at any time, as who types it.
+  virtual void note_input_wait(bool waits) = 0;
   /// This rank ends by an error of its own: the others end with its message. Never throws.
   virtual void leave_with(std::string_view message) noexcept = 0;
   /// Errors: ranks if another rank is known to be lost. To be called within long work, so that a
@@ -105,11 +109,14 @@ class LocalGroup final : public Group {
  public:
   int64_t rank() const override { return 0; }
   int64_t ranks() const override { return 1; }
-  void reduce_scatter(std::span<float> values) override;
-  void all_gather(std::span<float> values) override;
+  int64_t start_reduce_scatter(StartedValues of) override;
+  int64_t start_all_gather(StartedValues of) override;
+  void finish(int64_t call) override;
   std::vector<std::string> gather(std::string_view mine) override;
   std::string broadcast(std::string_view of_rank_0) override;
   void note_update(int64_t update) override;
+  void expect_work() override;
+  void note_input_wait(bool waits) override;
   void leave_with(std::string_view message) noexcept override;
   void check_alive() override;
 };

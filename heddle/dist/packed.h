@@ -1,6 +1,7 @@
 // Results as bytes, as ranks of one machine kind send them to each other, and back.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -17,6 +18,10 @@ concept HasParts = requires(T value, void (*visit)(...)) {
   value.parts(visit);
 };
 
+/// One that goes as its bytes in memory.
+template <class T>
+concept IsPlain = std::is_trivially_copyable_v<T> && !HasParts<T>;
+
 /// Packs plain values, texts, vectors of these, and what has parts.
 class Packer {
  public:
@@ -32,7 +37,7 @@ class Packer {
     if constexpr (HasParts<T>) {
       const_cast<T&>(value).parts(*this);  // which only reads it
     } else {
-      static_assert(std::is_trivially_copyable_v<T>);
+      static_assert(IsPlain<T>);
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     }
   }
@@ -43,7 +48,11 @@ class Packer {
   template <class T>
   void put(const std::vector<T>& all) {
     put(all.size());
-    for (const T& one : all) put(one);
+    if constexpr (IsPlain<T>) {
+      bytes_.append(reinterpret_cast<const char*>(all.data()), all.size() * sizeof(T));
+    } else {
+      for (const T& one : all) put(one);
+    }
   }
 
   std::string bytes_;
@@ -72,7 +81,7 @@ class Unpacker {
     if constexpr (HasParts<T>) {
       value.parts(*this);
     } else {
-      static_assert(std::is_trivially_copyable_v<T>);
+      static_assert(IsPlain<T>);
       std::memcpy(static_cast<void*>(&value), next(sizeof value).data(), sizeof value);
     }
   }
@@ -85,9 +94,15 @@ class Unpacker {
   void get(std::vector<T>& all) {
     size_t size = 0;
     get(size);
-    check(size <= rest_.size(), ErrorKind::internal, "{} results in {} bytes", size, rest_.size());
+    check(size <= rest_.size() / (IsPlain<T> ? sizeof(T) : 1), ErrorKind::internal,
+          "{} results in {} bytes", size, rest_.size());
     all.resize(size);
-    for (T& one : all) get(one);
+    if constexpr (IsPlain<T>) {
+      const std::string_view bytes = next(size * sizeof(T));
+      std::ranges::copy(bytes, reinterpret_cast<char*>(all.data()));
+    } else {
+      for (T& one : all) get(one);
+    }
   }
 
   std::string_view rest_;

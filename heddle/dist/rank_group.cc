@@ -9,6 +9,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/dist/packed.h"
 #include "heddle/dist/tcp_wire.h"
 
 namespace heddle::dist {
@@ -46,13 +47,12 @@ RankGroup::RankGroup(Meeting meeting, std::unique_ptr<Wire> wire, const GroupOpt
                                      WatchOptions{.lost_seconds = options.lost_seconds,
                                                   .step_seconds = options.step_seconds})),
       wire_(std::move(wire)),
-      staging_(Wire::kPart),
-      sent_as_(options.wire == "bf16" ? DType::bf16 : DType::f32) {
+      staging_(Wire::kPart) {
   try {
     if (wire_ == nullptr) {
       wire_ = std::make_unique<TcpWire>(meeting, *watch_, options.lost_seconds);
     }
-    barrier();
+    gather("");  // all are there
   } catch (const Error& error) {
     watch_->leave_with(error.what());
     throw;
@@ -279,27 +279,14 @@ class RankGroup::Texts {
 std::vector<std::string> RankGroup::gather(std::string_view mine) {
   begin(Call::gather);
   // Texts of neighbouring ranks, each behind its length: in step k those of 2^k.
-  const auto with_length = [](std::string_view text) {
-    const uint64_t size = text.size();
-    std::string all(reinterpret_cast<const char*>(&size), sizeof size);
-    return all += text;
-  };
-  std::string all = with_length(mine);
+  std::string all = packed(std::string(mine));
   for (int64_t step = 0; step < steps_; ++step) {
     Texts theirs;
     exchange(step, 0, std::as_bytes(std::span(all)), true, &theirs);
     all = (rank_ >> step) & 1 ? theirs.text() + all : all + theirs.text();
   }
   std::vector<std::string> texts;
-  for (std::string_view rest = all; !rest.empty();) {
-    uint64_t size = 0;
-    check(rest.size() >= sizeof size, ErrorKind::internal, "gather: a text is cut");
-    std::memcpy(&size, rest.data(), sizeof size);
-    rest.remove_prefix(sizeof size);
-    check(size <= rest.size(), ErrorKind::internal, "gather: a text is cut");
-    texts.emplace_back(rest.substr(0, size));
-    rest.remove_prefix(size);
-  }
+  for (Unpacker unpack(all); !unpack.is_at_end();) unpack(texts.emplace_back());
   check(std::ssize(texts) == ranks_, ErrorKind::internal, "gather: {} texts of {} ranks",
         texts.size(), ranks_);
   return texts;
@@ -320,9 +307,5 @@ std::string RankGroup::broadcast(std::string_view of_rank_0) {
   }
   return text;
 }
-
-void RankGroup::note_update(int64_t update) { watch_->note_update(update); }
-void RankGroup::leave_with(std::string_view message) noexcept { watch_->leave_with(message); }
-void RankGroup::check_alive() { watch_->check_alive(); }
 
 }  // namespace heddle::dist

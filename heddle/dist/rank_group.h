@@ -14,9 +14,9 @@
 namespace heddle::dist {
 
 /// Recursive halving for sums and doubling for what all are to know: in step k a rank exchanges
-/// with the one whose number differs in bit k, sending and receiving at once. Nothing is started
-/// that goes on by itself: see ThreadedGroup.
-class RankGroup final : public Group {
+/// with the one whose number differs in bit k, sending and receiving at once. Its calls are those
+/// of Group, but none is started and goes on by itself: see ThreadedGroup.
+class RankGroup {
  public:
   /// Of the ranks that have met. wire: null: connections of TCP
   /// Errors: ranks where one of them does not come.
@@ -24,18 +24,15 @@ class RankGroup final : public Group {
   /// To be called before it is destroyed, unless an error is under way; all ranks call it.
   void close() { wire_->close(); }
 
-  int64_t rank() const override { return rank_; }
-  int64_t ranks() const override { return ranks_; }
-  void reduce_scatter(std::span<float> values) override { reduce_scatter(values, sent_as_); }
-  void reduce_scatter(std::span<float> values, DType sent_as);
-  void all_gather(std::span<float> values) override;
-  std::vector<std::string> gather(std::string_view mine) override;
-  std::string broadcast(std::string_view of_rank_0) override;
-  DType wire() const override { return sent_as_; }
-  double seconds_waited() const override;
-  void note_update(int64_t update) override;
-  void leave_with(std::string_view message) noexcept override;
-  void check_alive() override;
+  int64_t rank() const { return rank_; }
+  int64_t ranks() const { return ranks_; }
+  void reduce_scatter(std::span<float> values, DType sent_as = DType::f32);
+  void all_gather(std::span<float> values);
+  std::vector<std::string> gather(std::string_view mine);
+  std::string broadcast(std::string_view of_rank_0);
+  double seconds_waited() const;
+  /// What is said of this rank.
+  Watch& watch() { return *watch_; }
 
  private:
   enum class Call : uint32_t { reduce_scatter, all_gather, gather, broadcast };
@@ -62,7 +59,6 @@ class RankGroup final : public Group {
   Call call_ = Call::gather;  // the one under way
   uint64_t calls_ = 0;
   std::vector<std::byte> staging_;
-  DType sent_as_;
   std::vector<bf16> rounded_;  // what is sent of a sum
   mutable std::mutex waited_mutex_;
   double waited_ = 0, waits_since_ = 0;  // seconds; 0: does not wait

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/work_notes.h"
 #include "heddle/dist/group.h"
 #include "heddle/dist/packed.h"
 
@@ -20,9 +21,13 @@ std::vector<std::string> gather_or_fail(Group& group, const std::function<std::s
 /// What all ranks do alike, as reading what it takes; all call it. Errors: see gather_or_fail().
 void do_alike(Group& group, const std::function<void()>& work);
 
+/// What rank 0 does alone while the others wait; all call it. Errors: see gather_or_fail().
+void do_on_rank_0(Group& group, const std::function<void()>& work);
+
 /// The results of items 0 .. count - 1, in that order, on all ranks, which all call it. Each rank
 /// computes every ranks()-th item: compute(items) gives a result for each of those, which must not
 /// depend on what else is computed with it, so that all is as of one rank. T: see Packer.
+/// A rank has a deadline meanwhile: compute() notes its work, see Group::expect_work().
 /// Errors: see gather_or_fail().
 template <class T, class Compute>
 std::vector<T> share_out(Group& group, int64_t count, const Compute& compute) {
@@ -34,6 +39,7 @@ std::vector<T> share_out(Group& group, int64_t count, const Compute& compute) {
   };
   const std::vector<int64_t> mine = items_of(group.rank());
   if (group.is_alone()) return compute(std::span<const int64_t>(mine));
+  group.expect_work();
   const std::vector<std::string> told = gather_or_fail(group, [&] {
     const std::vector<T> results = compute(std::span<const int64_t>(mine));
     check(results.size() == mine.size(), ErrorKind::internal, "{} results of {} items",
@@ -51,12 +57,16 @@ std::vector<T> share_out(Group& group, int64_t count, const Compute& compute) {
   return all;
 }
 
-/// The same item by item: compute(item) gives its result.
+/// The same item by item: compute(item) gives its result, each of which is noted.
 template <class T, class Compute>
 std::vector<T> share_out_each(Group& group, int64_t count, const Compute& compute) {
   return share_out<T>(group, count, [&](std::span<const int64_t> items) {
     std::vector<T> results;
-    for (const int64_t item : items) results.push_back(compute(item));
+    for (const int64_t item : items) {
+      results.push_back(compute(item));
+      note_work();
+      group.check_alive();
+    }
     return results;
   });
 }

@@ -144,20 +144,20 @@ std::unique_ptr<RankGroup> group_by_mpi(const GroupOptions& o, int64_t started) 
 }  // namespace
 
 std::unique_ptr<Group> make_group(const GroupOptions& options) {
-  check(options.wire == "f32" || options.wire == "bf16", ErrorKind::usage,
-        "--wire is '{}'; it must be f32 or bf16", options.wire);
+  check(options.wire == DType::f32 || options.wire == DType::bf16, ErrorKind::usage,
+        "gradients cannot go as {}; f32 or bf16 are needed", dtype_name(options.wire));
   GroupOptions o = options;
   check_deadlines(o);
   read_environment(o);
   const bool is_told_nothing = o.rendezvous.empty() && o.rank < 0 && o.ranks == 0;
   const int64_t started = is_told_nothing ? ranks_started_by_mpi() : 1;
   if (started > 1) {
-    return std::make_unique<ThreadedGroup>([&] { return group_by_mpi(o, started); });
+    return std::make_unique<ThreadedGroup>(o.wire, [&] { return group_by_mpi(o, started); });
   }
   if (is_told_nothing || (o.ranks == 1 && o.rank <= 0)) return std::make_unique<LocalGroup>();
   check_place(o);
   return std::make_unique<ThreadedGroup>(
-      [&] { return std::make_unique<RankGroup>(meet(place_of(o)), nullptr, o); });
+      o.wire, [&] { return std::make_unique<RankGroup>(meet(place_of(o)), nullptr, o); });
 }
 
 }  // namespace heddle::dist

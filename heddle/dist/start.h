@@ -16,7 +16,7 @@ struct GroupOptions {
   int64_t rank = -1;            ///< this process's; -1: by the environment
   int64_t ranks = 0;            ///< how many there are; 0: by the environment
   bool any_cpu = false;         ///< ranks may differ in their instruction sets: other bits
-  std::string wire = "f32";     ///< how gradients go between ranks: f32, or bf16, see Group
+  DType wire = DType::f32;      ///< how gradients go between ranks: f32, or bf16, see Group
   double start_seconds = 60;    ///< by when all ranks must be there; 1 at least
   double lost_seconds = 15;     ///< a rank that is silent for so long is lost; 3 at least
   double step_seconds = 600;    ///< one that does not get on for so long is given up; 3 at least

@@ -5,8 +5,8 @@
 
 namespace heddle::dist {
 
-ThreadedGroup::ThreadedGroup(const std::function<std::unique_ptr<RankGroup>()>& make)
-    : exceptions_(std::uncaught_exceptions()) {
+ThreadedGroup::ThreadedGroup(DType wire, const std::function<std::unique_ptr<RankGroup>()>& make)
+    : wire_(wire), exceptions_(std::uncaught_exceptions()) {
   calls_.emplace_back([&] { group_ = make(); });
   started_ = 1;
   thread_ = std::thread([this] { run(); });
@@ -25,7 +25,7 @@ ThreadedGroup::ThreadedGroup(const std::function<std::unique_ptr<RankGroup>()>& 
 
 ThreadedGroup::~ThreadedGroup() {
   const bool is_failing = std::uncaught_exceptions() > exceptions_;
-  if (is_failing) group_->leave_with("it has ended by an error");
+  if (is_failing) leave_with("it has ended by an error");
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true, is_failing_ = is_failing;
@@ -61,7 +61,7 @@ void ThreadedGroup::run() {
       call();
     } catch (const std::exception& e) {  // the caller may compute for long before it asks
       error = std::current_exception();
-      if (group_ != nullptr) group_->leave_with(e.what());
+      if (group_ != nullptr) leave_with(e.what());
     }
     call = nullptr;  // what it kept alive
     lock.lock();
@@ -77,14 +77,6 @@ void ThreadedGroup::run() {
   lock.unlock();
   if (ends_well) group_->close();
   group_.reset();
-}
-
-void ThreadedGroup::reduce_scatter(std::span<float> values) {
-  finish(start([this, values] { group_->reduce_scatter(values); }));
-}
-
-void ThreadedGroup::all_gather(std::span<float> values) {
-  finish(start([this, values] { group_->all_gather(values); }));
 }
 
 int64_t ThreadedGroup::start_reduce_scatter(StartedValues of) {

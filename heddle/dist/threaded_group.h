@@ -22,25 +22,25 @@ namespace heddle::dist {
 /// of one call is that of all that follow it.
 class ThreadedGroup final : public Group {
  public:
-  /// make: called by the thread. Errors: those of `make`.
-  explicit ThreadedGroup(const std::function<std::unique_ptr<RankGroup>()>& make);
+  /// wire: see Group::wire()    make: called by the thread. Errors: those of `make`.
+  ThreadedGroup(DType wire, const std::function<std::unique_ptr<RankGroup>()>& make);
   /// Ends what is under way; where an error is, the others are told.
   ~ThreadedGroup() override;
 
   int64_t rank() const override { return group_->rank(); }
   int64_t ranks() const override { return group_->ranks(); }
-  void reduce_scatter(std::span<float> values) override;
-  void all_gather(std::span<float> values) override;
   int64_t start_reduce_scatter(StartedValues of) override;
   int64_t start_all_gather(StartedValues of) override;
   void finish(int64_t call) override;
   std::vector<std::string> gather(std::string_view mine) override;
   std::string broadcast(std::string_view of_rank_0) override;
-  DType wire() const override { return group_->wire(); }
+  DType wire() const override { return wire_; }
   double seconds_waited() const override { return group_->seconds_waited(); }
-  void note_update(int64_t update) override { group_->note_update(update); }
-  void leave_with(std::string_view message) noexcept override { group_->leave_with(message); }
-  void check_alive() override { group_->check_alive(); }
+  void note_update(int64_t update) override { group_->watch().note_update(update); }
+  void expect_work() override { group_->watch().expect_work(); }
+  void note_input_wait(bool waits) override { group_->watch().note_input_wait(waits); }
+  void leave_with(std::string_view why) noexcept override { group_->watch().leave_with(why); }
+  void check_alive() override { group_->watch().check_alive(); }
 
  private:
   using Call = std::function<void()>;
@@ -48,6 +48,7 @@ class ThreadedGroup final : public Group {
   int64_t start(Call call);
   void run();
 
+  DType wire_;
   std::unique_ptr<RankGroup> group_;
   std::mutex mutex_;
   std::condition_variable has_come_, has_ended_;

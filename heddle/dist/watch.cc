@@ -12,6 +12,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/base/work_notes.h"
 
 namespace heddle::dist {
 
@@ -67,16 +68,13 @@ std::string Watch::name(int64_t rank) const {
 
 void Watch::note_update(int64_t update) {
   update_ = update;
-  noted_at_ = now_seconds();
   ++notes_;
+  expects_work_ = true;
 }
 
 // The note before the end of the wait: who sees no wait sees the note.
 void Watch::note_wait(int64_t for_rank) {
-  if (for_rank < 0 && notes_ > 0) {
-    noted_at_ = now_seconds();
-    ++notes_;
-  }
+  if (for_rank < 0) ++notes_;
   waits_for_ = for_rank;
 }
 
@@ -161,9 +159,9 @@ void Watch::run() {
 }
 
 void Watch::tick(double now) {
-  const State own = own_state();
+  note_own(now);
   const Json beat =
-      Json::object({{"update", own.update}, {"notes", own.notes}, {"waits_for", own.waits_for}});
+      Json::object({{"update", own_.update}, {"notes", own_.notes}, {"waits_for", own_.waits_for}});
   for (size_t rank = 0; rank < lines_.size(); ++rank) {
     if (lines_[rank].is_open()) say(rank, beat);
   }
@@ -172,11 +170,12 @@ void Watch::tick(double now) {
   if (!suspicion_.empty() && now > suspected_at_ + kSuspicion) set_verdict(suspicion_);
 }
 
-Watch::State Watch::own_state() const {
-  State state;
-  state.waits_for = waits_for_;  // first, see note_wait()
-  state.update = update_, state.notes = notes_, state.progress = noted_at_;
-  return state;
+void Watch::note_own(double now) {
+  own_.waits_for = waits_for_;  // first, see note_wait()
+  own_.update = update_;
+  const int64_t notes = expects_work_ ? notes_ + work_noted() + 1 : 0;
+  if (notes != own_.notes) own_.progress = now;
+  own_.notes = notes;
 }
 
 std::string Watch::in_update(const State& state) const {
@@ -251,8 +250,9 @@ void Watch::find_silent(double now) {
 void Watch::find_stuck(double now) {
   std::vector<std::string> waiting;
   for (size_t rank = 0; rank < hosts_.size(); ++rank) {
-    const State state = rank == 0 ? own_state() : states_[rank];
+    const State& state = rank == 0 ? own_ : states_[rank];
     if (state.notes == 0 || state.is_finished) continue;
+    if (state.waits_for == static_cast<int64_t>(rank)) continue;
     if (now - state.progress < options_.step_seconds) continue;
     const auto number = static_cast<int64_t>(rank);
     if (state.waits_for < 0) {

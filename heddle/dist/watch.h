@@ -20,7 +20,7 @@ namespace heddle::dist {
 
 struct WatchOptions {
   double lost_seconds = 15;   ///< of silence
-  double step_seconds = 600;  ///< without progress: note_update(), an exchange that has ended
+  double step_seconds = 600;  ///< without progress: an update, work that was noted, an exchange
   double exit_seconds = 20;   ///< from a loss to the end of this process, wherever it is
 };
 
@@ -36,7 +36,10 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  /// See Group; any thread.
   void note_update(int64_t update);
+  void expect_work() { expects_work_ = true; }
+  void note_input_wait(bool waits) { note_wait(waits ? rank_ : -1); }
   /// This rank waits for another; -1: no longer, and it has got on by what came.
   void note_wait(int64_t for_rank);
   /// This rank ends by an error of its own.
@@ -55,10 +58,11 @@ class Watch {
  private:
   // What is known of a rank; of ranks other than 0 only rank 0 is watched.
   struct State {
-    double heard = 0;     // when it last said something
-    double progress = 0;  // when its notes last grew
-    int64_t update = -1, notes = 0, waits_for = -1;
-    bool is_finished = false;  // it has said good-bye
+    double heard = 0;                // when it last said something
+    double progress = 0;             // when its notes last grew
+    int64_t update = -1, notes = 0;  // 0: it has no deadline yet
+    int64_t waits_for = -1;          // itself: for input
+    bool is_finished = false;        // it has said good-bye
     std::string received;
   };
 
@@ -73,18 +77,19 @@ class Watch {
   void tell_verdict();
   void finish_lines();
   std::string in_update(const State& state) const;
-  State own_state() const;
+  void note_own(double now);
 
   const int64_t rank_;
   const std::vector<std::string> hosts_;
   std::vector<Socket> lines_;
   const WatchOptions options_;
   std::vector<State> states_;  // by line; the thread's alone
+  State own_;                  // the same
   double suspected_at_ = 0;    // when a rank said that its connection to another failed
   std::string suspicion_;
 
   std::atomic<int64_t> update_{-1}, notes_{0}, waits_for_{-1};
-  std::atomic<double> noted_at_{0};
+  std::atomic<bool> expects_work_{false};
 
   std::mutex mutex_;
   std::condition_variable changed_;

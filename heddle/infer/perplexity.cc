@@ -7,6 +7,7 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/profile.h"
+#include "heddle/base/work_notes.h"
 #include "heddle/infer/search/best_tokens.h"
 #include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/embedding.h"
@@ -154,6 +155,7 @@ class Prediction {
       double& nll = result.nll.emplace_back();
       for (int64_t i = w.first; i <= w.last; ++i) nll -= static_cast<double>(*next++);
     }
+    note_work();
   }
   const std::vector<std::vector<int64_t>>& routing() const { return routing_.counts; }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "heddle/base/files/mmap.h"
+#include "heddle/base/work_notes.h"
 #include "heddle/models/transformer.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/strings/strings.h"
@@ -256,6 +257,7 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
     auto done =
         maps_of(model, pack_pairs(c, sources, targets, pairs), layers, heads, options.precision);
     for (size_t i = 0; i < pairs.size(); ++i) maps[pairs[i]] = std::move(done[i]);
+    note_work();
     pairs.clear();
     tokens = 0;
   };

@@ -42,6 +42,13 @@ bool DroppedCharacters::drops(std::string_view character) const try {
   return false;  // some refuse texts with what is unknown
 }
 
+void DroppedCharacters::add(int64_t count, std::span<const std::string> different) {
+  count_ += count;
+  for (const std::string& character : different) {
+    if (std::ranges::count(different_, character) == 0) different_.push_back(character);
+  }
+}
+
 std::string DroppedCharacters::without(std::string_view text) {
   if (!may_drop_) return std::string(text);
   std::string rest;

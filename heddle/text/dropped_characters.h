@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,10 @@ class DroppedCharacters {
 
   /// In all texts so far.
   int64_t count() const { return count_; }
+  /// The different ones, in the order of the texts.
+  const std::vector<std::string>& different() const { return different_; }
+  /// Adds what was counted elsewhere by the same tokenizer.
+  void add(int64_t count, std::span<const std::string> different);
   /// "2 characters", and the first few different ones: "'ü', U+0009".
   std::string counted_characters() const;
   std::string examples() const;

@@ -15,7 +15,6 @@
 #include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/not_finite.h"
-#include "heddle/train/ranks/long_work.h"
 #include "heddle/train/ranks/rank_messages.h"
 #include "heddle/train/tasks/task.h"
 
@@ -127,11 +126,8 @@ RunResult TrainingLoop::run() {
   }
   if (p_.window.updates > 0) log_window();  // the minutes ran out just now
   if (p_.validated_update != p_.update || p_.best_kind.empty()) validate();
-  {
-    const LongWork work(group_, p_.update);
-    group_.barrier();  // rank 0 has written it
-    task_->finish(join_path(out_, "best"), group_);
-  }
+  group_.barrier();  // rank 0 has written it
+  task_->finish(join_path(out_, "best"), group_);
   p_.finished = true;
   save();
   report_ranks();
@@ -307,7 +303,6 @@ void TrainingLoop::log_window() {
 void TrainingLoop::validate() {
   check_same_weights(group_, parameters_, p_.update);  // before models are written of them
   std::vector<Tensor> ema = gradient_.whole_averages(optimizer_);
-  const LongWork work(group_, p_.update);
   validation_->validate(p_, log_ ? &*log_ : nullptr, run_, std::move(ema));
 }
 
@@ -319,7 +314,6 @@ void TrainingLoop::save() {
   const std::vector<Moments> moments = gradient_.whole_moments(optimizer_);
   const NamedTensors carried = gathered(group_, task_->carried());
   if (!leads()) return;
-  const LongWork work(group_, p_.update);
   log_->sync();
   p_.log_bytes = log_->bytes();
   state_->save(p_, parameters_, moments, carried);

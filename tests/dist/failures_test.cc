@@ -7,6 +7,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/dist/rendezvous.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/dist/socket.h"
 #include "tests/support/rank_processes.h"
 
@@ -123,6 +124,53 @@ TEST_P(LostRank, that_does_not_get_on_is_named_and_those_that_wait_for_it_are_no
   }
 }
 
+// Items of a share that take a third of the deadline each, and all together five times as long.
+TEST(HungRank, in_its_share_is_named_and_one_that_notes_its_items_is_not) {
+  for (const bool hangs : {true, false}) {
+    RankProcesses processes(
+        4,
+        [hangs](const GroupOptions& options) {
+          const auto group = dist::make_group(options);
+          const auto items = dist::share_out_each<int64_t>(*group, 60, [&](int64_t item) {
+            usleep(1'000'000);
+            for (int i = 0; hangs && item == 6 && i < 300; ++i) {
+              usleep(100'000);
+              group->check_alive();
+            }
+            return item;
+          });
+          return std::to_string(items.size());
+        },
+        [](GroupOptions& options) { options.step_seconds = 3; });
+    for (const RankOutcome& outcome : processes.wait()) {
+      if (hangs) {
+        expect_named(outcome, fmt::format("rank 2 ({}) has not got on for ", dist::host_name()),
+                     12);
+      } else {
+        EXPECT_EQ(outcome.text, "60");
+      }
+    }
+  }
+}
+
+// Rank 0, until somebody has typed a line.
+TEST(WaitingRank, that_waits_for_input_has_no_deadline) {
+  RankProcesses processes(
+      4,
+      [](const GroupOptions& options) {
+        const auto group = dist::make_group(options);
+        group->expect_work();
+        if (group->rank() == 0) {
+          group->note_input_wait(true);
+          sleep(8);
+          group->note_input_wait(false);
+        }
+        return group->broadcast("a line");
+      },
+      [](GroupOptions& options) { options.step_seconds = 3; });
+  for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, "a line");
+}
+
 // As a validation of rank 0 that takes longer than a step, and says that it goes on.
 TEST(WaitingRank, gets_on_by_what_it_has_waited_for) {
   RankProcesses processes(
@@ -132,7 +180,7 @@ TEST(WaitingRank, gets_on_by_what_it_has_waited_for) {
         group->note_update(1);
         for (int i = 0; group->rank() == 0 && i < 50; ++i) {
           usleep(100'000);
-          group->note_update(1);
+          note_work();
         }
         group->broadcast("its loss");
         usleep(2'200'000);  // the next update: longer than a beat, shorter than a step

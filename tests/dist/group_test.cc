@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/dist/packed.h"
 
 namespace heddle::dist {
 namespace {
@@ -64,16 +65,23 @@ TEST(LocalGroup, gives_back_what_it_was_given) {
 // Ranks that would say other facts than this one.
 class TwoFacts final : public Group {
  public:
-  explicit TwoFacts(std::string other) : other_(std::move(other)) {}
+  explicit TwoFacts(const Facts& other) {
+    Packer pack;
+    for (const auto& [name, value] : other) pack(name, value);
+    other_ = pack.take();
+  }
   int64_t rank() const override { return 0; }
   int64_t ranks() const override { return 2; }
-  void reduce_scatter(std::span<float>) override {}
-  void all_gather(std::span<float>) override {}
+  int64_t start_reduce_scatter(StartedValues) override { return 0; }
+  int64_t start_all_gather(StartedValues) override { return 0; }
+  void finish(int64_t) override {}
   std::vector<std::string> gather(std::string_view mine) override {
     return {std::string(mine), other_};
   }
   std::string broadcast(std::string_view of_rank_0) override { return std::string(of_rank_0); }
   void note_update(int64_t) override {}
+  void expect_work() override {}
+  void note_input_wait(bool) override {}
   void leave_with(std::string_view) noexcept override {}
   void check_alive() override {}
 
@@ -82,7 +90,7 @@ class TwoFacts final : public Group {
 };
 
 TEST(CheckEqual, names_each_fact_that_differs_and_no_other) {
-  TwoFacts group("4:data3:abc4:seed1:2");
+  TwoFacts group({{"data", "abc"}, {"seed", "2"}});
   try {
     check_equal(group, {{"data", "abc"}, {"seed", "1"}, {"rate", "0:1"}});
     FAIL();

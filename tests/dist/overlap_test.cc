@@ -99,8 +99,6 @@ class ToldGroup final : public dist::Group {
 
   int64_t rank() const override { return group_->rank(); }
   int64_t ranks() const override { return group_->ranks(); }
-  void reduce_scatter(std::span<float> values) override { group_->reduce_scatter(values); }
-  void all_gather(std::span<float> values) override { group_->all_gather(values); }
   int64_t start_reduce_scatter(dist::StartedValues of) override {
     const bool is_within = FinalGradients::current() != nullptr;
     told += is_within && std::ssize(told) <= kLayers && task_->is_above_first_layer() ? "<"
@@ -116,6 +114,8 @@ class ToldGroup final : public dist::Group {
   std::string broadcast(std::string_view text) override { return group_->broadcast(text); }
   double seconds_waited() const override { return group_->seconds_waited(); }
   void note_update(int64_t update) override { group_->note_update(update); }
+  void expect_work() override { group_->expect_work(); }
+  void note_input_wait(bool waits) override { group_->note_input_wait(waits); }
   void leave_with(std::string_view message) noexcept override { group_->leave_with(message); }
   void check_alive() override { group_->check_alive(); }
 

@@ -24,7 +24,7 @@ inline std::vector<CliResult> run_each(std::vector<std::vector<std::string>> all
   std::vector<std::future<CliResult>> running;
   for (size_t rank = 0; rank < ranks; ++rank) {
     std::vector<std::string>& words = all[rank];
-    words.insert(words.end(), {"--threads", "1"});
+    if (words[0] != "score") words.insert(words.end(), {"--threads", "1"});
     CliOptions own = options[rank];
     if (ranks > 1) {
       own.environment["HEDDLE_RENDEZVOUS"] = "file://" + place;
@@ -50,6 +50,31 @@ inline std::vector<CliResult> run_ranks(int ranks, const TempDir& folder,
                                         const std::vector<std::string>& words,
                                         const CliOptions& options = {}) {
   return run_each(std::vector(static_cast<size_t>(ranks), words), folder, options);
+}
+
+inline CliOptions fed_with(const std::string& text) {
+  CliOptions options;
+  options.input = text;
+  return options;
+}
+
+/// Expects that rank 0 of several says all, and what one process says.
+inline void expect_as_one(const TempDir& folder, const std::vector<std::string>& words,
+                          const std::string& input = "", int exit_code = 0) {
+  const CliResult one = run_ranks(1, folder, words, fed_with(input))[0];
+  EXPECT_EQ(one.exit_code, exit_code) << one.err;
+  EXPECT_FALSE(one.out.empty());
+  for (const int ranks : {2, 4}) {
+    const std::vector<CliResult> all = run_ranks(ranks, folder, words, fed_with(input));
+    EXPECT_TRUE(all[0].out == one.out) << ranks << " ranks: " << words[0];
+    EXPECT_EQ(all[0].err, one.err);
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      EXPECT_EQ(all[rank].exit_code, exit_code) << all[rank].err;
+      if (rank > 0) {
+        EXPECT_EQ(all[rank].out, "");
+      }
+    }
+  }
 }
 
 /// Trains by so many ranks with a config of any task, and expects that all end well.

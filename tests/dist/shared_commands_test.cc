@@ -1,4 +1,4 @@
-// translate and eval by several processes: the bytes of one.
+// Commands on texts by several processes: the bytes of one.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,12 +7,6 @@
 
 namespace heddle::testing {
 namespace {
-
-CliOptions fed_with(const std::string& text) {
-  CliOptions options;
-  options.input = text;
-  return options;
-}
 
 // A translator that has hardly learned anything.
 class SharedCommands : public ::testing::Test {
@@ -28,23 +22,9 @@ class SharedCommands : public ::testing::Test {
   static void TearDownTestSuite() { folder_.reset(); }
   static std::string path(const std::string& name) { return (*folder_ / name).string(); }
 
-  // Rank 0 of so many says all, and what one process says.
   static void expect_as_one(const std::vector<std::string>& words, const std::string& input = "",
                             int exit_code = 0) {
-    const CliResult one = run_ranks(1, *folder_, words, fed_with(input))[0];
-    EXPECT_EQ(one.exit_code, exit_code) << one.err;
-    EXPECT_FALSE(one.out.empty());
-    for (const int ranks : {2, 4}) {
-      const std::vector<CliResult> all = run_ranks(ranks, *folder_, words, fed_with(input));
-      EXPECT_TRUE(all[0].out == one.out) << ranks << " ranks: " << words[0];
-      EXPECT_EQ(all[0].err, one.err);
-      for (size_t rank = 0; rank < all.size(); ++rank) {
-        EXPECT_EQ(all[rank].exit_code, exit_code) << all[rank].err;
-        if (rank > 0) {
-          EXPECT_EQ(all[rank].out, "");
-        }
-      }
-    }
+    testing::expect_as_one(*folder_, words, input, exit_code);
   }
 
   static inline std::unique_ptr<TempDir> folder_;
@@ -118,42 +98,35 @@ TEST_F(SharedCommands, eval_of_texts_measures_the_figures_of_one_process) {
   expect_shared("causal_lm", "text.txt");
   expect_shared("sequence_classification", "texts.tsv");
   expect_shared("masked_lm", "text.txt");
+  // More than all of four ranks take at once; the bad line is of the second portion.
+  std::string lines;
+  for (int i = 0; i < 300; ++i) {
+    lines +=
+        i == 270 ? "\xff\n" : fmt::format("the {} film was good\n", i % 3 == 0 ? "old" : "new");
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"classify", path("sequence_classification")},
+        {"embed", path("masked_lm"), "--json"}}) {
+    expect_as_one(words, lines, 3);
+    expect_as_one(words, "the film\n");
+    std::vector<std::string> skipping = words;
+    skipping.push_back("--skip-bad");
+    expect_as_one(skipping, lines);
+  }
 }
 
-// One of them is no image.
-TEST_F(SharedCommands, eval_of_images_measures_the_figures_of_one_process) {
-  const std::string data = path("shapes");
-  const CliResult drawn = run_heddle(
-      {"shapes", "--task", "classification", "--out", data, "--count", "24", "--held-out", "150"});
-  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
-  const CliResult trained = run_heddle({"train",
-                                        "--task",
-                                        "image_classification",
-                                        "--model-type",
-                                        "vit",
-                                        "--data",
-                                        data,
-                                        "--out",
-                                        path("vit"),
-                                        "--max-updates",
-                                        "2",
-                                        "--hidden-size",
-                                        "16",
-                                        "--num-hidden-layers",
-                                        "1",
-                                        "--num-attention-heads",
-                                        "2",
-                                        "--intermediate-size",
-                                        "16",
-                                        "--patch-size",
-                                        "8",
-                                        "--batch-size",
-                                        "8",
-                                        "--threads",
-                                        "1"});
-  ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  write_file(data + "/val/circle/000003.png", "no image");
-  expect_as_one({"eval", path("vit"), "--data", data, "--json"});
+TEST_F(SharedCommands, what_rank_0_cannot_write_ends_all_with_its_code) {
+  const std::vector<std::string> words = {
+      "eval",  path("run"),         "--src", path("data/val.en"),
+      "--ref", path("data/val.de"), "-o",    "/dev/full"};
+  for (const CliResult& result : run_ranks(2, *folder_, words)) {
+    EXPECT_EQ(result.exit_code, 6) << result.err;
+    EXPECT_TRUE(contains(result.err, "No space left")) << result.err;
+  }
+}
+
+TEST_F(SharedCommands, scores_are_said_once) {
+  expect_as_one({"score", "--hyp", path("data/val.de"), "--ref", path("data/val.de"), "--json"});
 }
 
 // Each works in a folder of its own, where one has no such file.

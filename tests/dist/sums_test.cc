@@ -119,7 +119,7 @@ float rounded_sum(int64_t rank, int64_t steps, const std::vector<std::vector<flo
 TEST_P(Sums, by_wire_bf16_round_what_is_sent_and_nothing_else) {
   constexpr int64_t n = 10007;
   const int64_t ranks = GetParam();
-  const auto use_bf16 = [](GroupOptions& options) { options.wire = "bf16"; };
+  const auto use_bf16 = [](GroupOptions& options) { options.wire = DType::bf16; };
   RankProcesses processes(
       ranks,
       [](const GroupOptions& options) {

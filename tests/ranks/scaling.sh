@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # What several ranks bring, measured on one machine of few cores by slowing time down: each of R ranks is a machine of
-# its own that has an equal share of the cores (one at most), and its link is slower by the same factor. Printed is the
-# share of the time that ranks say they have computed, all other being waits for others and for the wire. Beside it R
-# trainings that are alone, under the same quotas: their tokens a second are what R ranks would do without any cost
-# (less sure: they run before, and what a virtual machine has to give changes from minute to minute).
+# its own that has an equal share of the cores (one at most), and its link is slower by the same factor.
+# What a shared or virtual machine does in a second, or in a processor second, changes from minute to minute. So as many
+# trainings that are alone as there are cores take turns with the ranks, some seconds each, all others stopped: what
+# either needs for an update is processor seconds of the same minutes. Batches are cut into shards of equally many tokens
+# (but for a pair), so that a rank that needs more than the mean of them is the machine's doing:
+#   efficiency = processor seconds alone / (those of the mean rank + seconds on the wire * its share of a core)
+# and, with those of the slowest rank in place of the mean one's, what it is at least.
 # usage: tests/ranks/scaling.sh RATE R..    RATE: of a link, in Mbit/s (10000); R: 2, 4, 8; needs root
 #   SCALING_TOKENS    of a batch, for each rank (2048)
 #   SCALING_UPDATES   that are measured, behind a first one (3)
-#   SCALING_ALONE     0: no trainings that are alone (1)
+#   SCALING_TURN      seconds of a turn (4)
 #   SCALING_VARIANTS  programs and more words for train, between semicolons (build/bin/heddle)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -16,32 +19,34 @@ enter_own_network tests/ranks/scaling.sh "$@"
 
 rate=$1
 shift
-tokens=${SCALING_TOKENS:-2048} updates=${SCALING_UPDATES:-3}
+tokens=${SCALING_TOKENS:-2048} updates=${SCALING_UPDATES:-3} turn=${SCALING_TURN:-4}
 IFS=';' read -r -a variants <<<"${SCALING_VARIANTS:-$PWD/build/bin/heddle}"
-most=8 cores=$(nproc) folder=$(mktemp -d) pids=()
+most=8 cores=$(nproc) folder=$(mktemp -d) pids=() alone=() others=()
 stop() {
   local pid
-  for pid in "${pids[@]}"; do
+  for pid in "${others[@]}" "${alone[@]}" "${pids[@]}"; do
     kill -KILL "$pid" 2>/dev/null || true
     while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
   done
-  pids=()
+  pids=() alone=() others=()
 }
 clean_up() {
   stop
   local i
-  for ((i = 0; i < most; ++i)); do drop_quota "heddle-scaling-$i"; done
+  for ((i = 0; i < most + cores; ++i)); do drop_quota "heddle-scaling-$i"; done
   rm -rf "$folder"
 }
 trap clean_up EXIT
 HEDDLE_SECRET=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
 export HEDDLE_SECRET
-make_machines $most
+make_machines $((most + cores))
 "${variants[0]%% *}" phrasebook --out "$folder/data" --pairs 20000 --held-out 20 >/dev/null 2>&1
 
 # train by one process on a machine
-train() {  # number, RUN, tokens of a batch, shards, program and words
-  local machine=$1 out=$2
+train() {  # number, thousandths of a core, RUN, tokens of a batch, shards, program and words
+  local machine=$1 quota=$2
+  shift
+  local out=$2
   local -a words
   read -r -a words <<<"$5"
   {
@@ -56,12 +61,42 @@ train() {  # number, RUN, tokens of a batch, shards, program and words
   disown
 }
 
-# Waits until a run has done what is to be measured.
-wait_for() {
-  until [[ -e $1/log.jsonl ]] && (($(grep -c tokens_per_second "$1/log.jsonl") > updates)); do
-    sleep 0.5
-    kill -0 "${pids[@]}" 2>/dev/null || { tail -n 3 "$folder"/*.log >&2; exit 1; }
+# Waits until a run has done what is to be measured. Behind each update it writes the time, and what processor time
+# each of these processes has had, and its thread that trains, in seconds.
+watch_updates() {  # RUN, output, processes
+  local log=$1/log.jsonl output=$2 lines seen=0
+  shift 2
+  until ((seen > updates)); do
+    sleep 0.05
+    kill -0 "$@" 2>/dev/null || { tail -n 3 "$folder"/*.log >&2; exit 1; }
+    lines=$([[ ! -e $log ]] || grep -c tokens_per_second "$log" || true)
+    ((${lines:-0} > seen)) || continue
+    seen=$lines
+    {
+      date +%s.%N
+      local pid
+      for pid in "$@"; do cat "/proc/$pid/task/"*/schedstat | awk '{sum += $1} END {print sum / 1e9}'; done
+      for pid in "$@"; do awk '{print $1 / 1e9}' "/proc/$pid/task/$pid/schedstat"; done
+    } | paste -sd ' ' >>"$output"
   done
+}
+# Of what it wrote: seconds of an update, processor seconds of the mean rank, of its thread that trains, and of the
+# slowest rank.
+update_of() {  # output..
+  cat "$@" | awk '
+    NF && $1 > last && NR > 1 {
+      most = 0
+      ranks = (NF - 1) / 2
+      for (i = 2; i <= NF; ++i) {
+        own = $i - before[i]
+        if (i > ranks + 1) { trains += own / ranks; continue }
+        sum += own / ranks
+        if (own > most) most = own
+      }
+      slowest += most; seconds += $1 - last; ++n
+    }
+    { last = $1; for (i = 2; i <= NF; ++i) before[i] = $i }
+    END { printf "%.3f %.3f %.3f %.3f", seconds / n, sum / n, trains / n, slowest / n }'
 }
 # Lets a run end by itself, and prints how much of the time of all ranks was spent on computing, on waiting, on the wire.
 shares_of() {
@@ -80,41 +115,61 @@ shares_of() {
     { for (i = 1; i <= 3; ++i) { of[i] += seconds($i); all += seconds($i) } }
     END { printf "%.1f %% | %.1f %% | %.1f %%", 100 * of[1] / all, 100 * of[2] / all, 100 * of[3] / all }'
 }
-# Median of the tokens a second of its updates.
-speed_of() {
-  grep -o '"tokens_per_second": *[0-9.]*' "$1/log.jsonl" | cut -d : -f 2 | tail -n +2 | head -n "$updates" | sort -g |
-    awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int((NR + 2) / 2)]) / 2}'
+# Those that are alone, and those of the group, by turns.
+take_turns() {
+  while :; do
+    kill -STOP "${alone[@]}"
+    kill -CONT "${pids[@]}"
+    sleep "$turn"
+    kill -STOP "${pids[@]}"
+    kill -CONT "${alone[@]}"
+    sleep "$turn"
+  done 2>/dev/null
 }
 
-echo "| ranks | a core each | link | | computing | waiting | wire | slowest rank | tokens/s together | alone |"
-echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+echo "processor seconds and seconds are of an update"
+echo "| ranks | a core each | link | | computing | waiting | wire | seconds | processor s alone | together |" \
+  "of it training | slowest | efficiency | at least |"
+echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 for ranks in "$@"; do
   quota=$((1000 * cores / ranks))  # thousandths of a core
   ((quota <= 1000)) || quota=1000
   link=$((rate * quota / 1000))
   limit_links "$ranks" "${link}mbit"
-  alone=0
-  if ((${SCALING_ALONE:-1})); then
-    for ((i = 0; i < ranks; ++i)); do train "$i" "$folder/alone-$i" "$tokens" 1 "${variants[0]}"; done
-    for ((i = 0; i < ranks; ++i)); do wait_for "$folder/alone-$i"; done
-    alone=$(for ((i = 0; i < ranks; ++i)); do speed_of "$folder/alone-$i"; done | awk '{sum += $1} END {print sum}')
-    stop
-  fi
   for variant in "${variants[@]}"; do
+    for ((i = 0; i < cores; ++i)); do
+      train $((most + i)) 1000 "$folder/alone-$i" "$tokens" 1 "${variants[0]}"
+    done
+    alone=("${pids[@]}") pids=()
+    for ((i = 0; i < cores; ++i)); do
+      updates=1000000 watch_updates "$folder/alone-$i" "$folder/alone-$i.times" "${alone[i]}" &
+      others+=($!)
+      disown
+    done
     export HEDDLE_RENDEZVOUS=tcp://10.9.0.1:29500 HEDDLE_RANKS=$ranks
     for ((i = 0; i < ranks; ++i)); do
-      HEDDLE_RANK=$i train "$i" "$folder/together" $((tokens * ranks)) "$ranks" "$variant"
+      HEDDLE_RANK=$i train "$i" "$quota" "$folder/together" $((tokens * ranks)) "$ranks" "$variant"
     done
     unset HEDDLE_RENDEZVOUS HEDDLE_RANKS
-    wait_for "$folder/together"
-    together=$(speed_of "$folder/together")
-    slowest=$({ grep -o 'slowest: rank [0-9]*, +[0-9]* %' "$folder/together.0.log" || true; } | tail -n 1 | cut -d , -f 2)
+    take_turns &
+    others+=($!)
+    disown
+    watch_updates "$folder/together" "$folder/together.times" "${pids[@]}"
+    together=("${pids[@]}") pids=()
+    stop
+    pids=("${together[@]}")
+    kill -CONT "${pids[@]}"
+    read -r seconds mean trains slowest <<<"$(update_of "$folder/together.times")"
+    own=$(for ((i = 0; i < cores; ++i)); do update_of "$folder/alone-$i.times"; echo; done |
+      awk '{sum += $2} END {print sum / NR}')
     shares=$(shares_of "$folder/together")
-    pids=()
-    awk -v r="$ranks" -v q="$quota" -v l="$link" -v a="$alone" -v t="$together" -v v="${variant##*/}" -v s="$slowest" \
-      -v of="$shares" 'BEGIN {
-      printf "| %d | %.2f | %.2f Gbit/s | %s | %s |%s | %.0f | %.0f |\n", r, q / 1000, l / 1000, v, of, s, t, a }'
-    rm -rf "$folder"/together*
+    awk -v r="$ranks" -v q="$quota" -v l="$link" -v a="$own" -v v="${variant##*/}" -v of="$shares" -v t="$seconds" \
+      -v m="$mean" -v s="$slowest" -v trains="$trains" 'BEGIN {
+      split(of, share, "|")
+      t /= 2  # of its turns
+      wire = t * share[3] / 100 * q / 1000
+      printf "| %d | %.2f | %.2f Gbit/s | %s | %s | %.2f | %.3f | %.3f | %.3f | %.3f | %.1f %% | %.1f %% |\n", r, q / 1000,
+        l / 1000, v, of, t, a, m, trains, s, 100 * a / (m + wire), 100 * a / (s + wire) }'
+    rm -rf "$folder"/together* "$folder"/alone-*
   done
-  rm -rf "$folder"/alone-*
 done

@@ -134,7 +134,7 @@ void train(const Work& work, dist::Meeting meeting, double& seconds) {
       sg4::this_actor::sleep_until(start + forward + (work.compute - forward) * made / all);
       std::vector<float>& bucket = sums.emplace_back((values + kScale - 1) / kScale, rank);
       group.reduce_scatter(bucket);
-      const dist::Slice own = group.slice(std::ssize(bucket));
+      const dist::Slice own = dist::slice_of(std::ssize(bucket), group.rank(), group.ranks());
       for (int64_t i = own.begin; i < own.end; ++i) {
         check(bucket[static_cast<size_t>(i)] == ranks * (ranks - 1) / 2, ErrorKind::internal,
               "a sum is wrong");

@@ -23,6 +23,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/work_notes.h"
 
 namespace heddle {
 
@@ -49,10 +50,12 @@ struct Temporary {
 
 void write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    constexpr size_t kAtOnce = size_t{1} << 26;
+    const ssize_t n = write(fd, bytes.data(), std::min(bytes.size(), kAtOnce));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_errno("cannot write", path, errno);
     bytes = bytes.subspan(static_cast<size_t>(n));
+    note_work();
   }
 }
 

@@ -4,6 +4,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/bench/roof.h"
+#include "heddle/cli/group_flags.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 
@@ -49,11 +50,10 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
                               flops / 1e9, 100 * kUsualShare, dtype_name(precision.compute),
                               counted(num_threads(), "thread"));
   }
-  cost.updates =
-      inspect::ranked_updates(seconds, a.gradient_buckets, flags.ranks,
-                              {.bytes_per_second = inspect::link_rate(flags.link),
-                               .latency = flags.latency * 1e-6,
-                               .gradients = flags.wire == "bf16" ? DType::bf16 : DType::f32});
+  cost.updates = inspect::ranked_updates(seconds, a.gradient_buckets, flags.ranks,
+                                         {.bytes_per_second = inspect::link_rate(flags.link),
+                                          .latency = flags.latency * 1e-6,
+                                          .gradients = wire_type(flags.wire)});
   return cost;
 }
 

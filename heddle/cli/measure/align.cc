@@ -159,7 +159,7 @@ std::vector<HeadScore> score_each_head(const LoadedModel& model, const Problem& 
 // The alignments of pairs, a line each; bad pairs come after those before them.
 void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOptions& options) {
   const auto print = [&](std::span<const std::string> source, std::span<const std::string> target,
-                         int64_t first, const Texts& names) {
+                         int64_t first, const Texts& names, Results out) {
     const auto alignments =
         align_pairs(model,
                     line_ids(model, source_ids, source,
@@ -167,13 +167,14 @@ void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOpt
                     line_ids(model, target_ids, target,
                              {.where = names.target_name + ": line", .first_line = first}),
                     options);
-    for (const Alignment& a : alignments) print_result(to_pharaoh(a));
+    for (const Alignment& a : alignments) out.print(to_pharaoh(a));
   };
-  LineAnswers answers = {.answer = {}, .skip = [](const std::string&) { print_result(""); }};
+  LineAnswers answers = {.answer = {},
+                         .skip = [](const std::string&, Results out) { out.print(""); }};
   if (!flags.pairs.empty() && flags.source.empty() && flags.target.empty()) {
-    answers.answer = [&](std::span<const std::string> lines, int64_t first) {
+    answers.answer = [&](std::span<const std::string> lines, int64_t first, Results out) {
       const Texts texts = split_pairs(lines, first, flags.pairs);
-      print(texts.source, texts.target, first, texts);
+      print(texts.source, texts.target, first, texts, out);
     };
     const int64_t lines =
         answer_lines("align", {flags.pairs, flags.lines.skip_bad}, kBlock, answers);
@@ -182,10 +183,10 @@ void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOpt
     return;
   }
   const Texts texts = read_texts(flags);
-  answers.answer = [&](std::span<const std::string> lines, int64_t first) {
+  answers.answer = [&](std::span<const std::string> lines, int64_t first, Results out) {
     const auto target =
         std::span(texts.target).subspan(static_cast<size_t>(first - 1), lines.size());
-    print(lines, target, first, texts);
+    print(lines, target, first, texts, out);
   };
   answer_all("align", {flags.source, flags.lines.skip_bad}, texts.source, answers);
 }

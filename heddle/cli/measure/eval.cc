@@ -6,6 +6,7 @@
 #include "heddle/cli/flags.h"
 #include "heddle/cli/measure/eval.h"
 #include "heddle/cli/shared_command.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/model_task.h"
@@ -87,6 +88,15 @@ bool predicts_text(const EvalFlags& flags, const std::string& group) {
   return head != Head::masked_token && head != Head::pretraining;
 }
 
+void measure_images(const EvalFlags& flags, Head head) {
+  if (head == Head::caption) return eval_captions(flags);
+  if (head != Head::objects) return eval_images(flags);
+  check(flags.views == 1, ErrorKind::usage,
+        "--views is of models that classify images, and {} finds objects; leave it out",
+        flags.model);
+  eval_objects(flags);
+}
+
 void measure(EvalFlags& flags) {
   check_same_files(*flags.group, flags.ranks, flags.model,
                    resolve_precision(flags.compute.precision));
@@ -94,21 +104,17 @@ void measure(EvalFlags& flags) {
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
-  // Pictures of a page are not told to others.
-  const bool shows_objects =
-      group == kImages && head_of(flags.model) == Head::objects && !flags.page.empty();
-  dist::LocalGroup alone;
-  if (group == kCaptions || shows_objects) {
-    if (flags.group->rank() != 0) return;
-    flags.group = &alone;
-  }
-  if (group == kCaptions) return eval_captions(flags);
-  if (group == kImages) {
-    if (head_of(flags.model) != Head::objects) return eval_images(flags);
-    check(flags.views == 1, ErrorKind::usage,
-          "--views is of models that classify images, and {} finds objects; leave it out",
-          flags.model);
-    return eval_objects(flags);
+  if (group == kCaptions || group == kImages) {
+    const Head head = head_of(flags.model);
+    // Pictures of a page are not told to others.
+    const bool is_shared = head != Head::caption && (head != Head::objects || flags.page.empty());
+    if (is_shared) return measure_images(flags, head);
+    return dist::do_on_rank_0(*flags.group, [&] {
+      dist::LocalGroup alone;
+      EvalFlags own = flags;
+      own.group = &alone;
+      measure_images(own, head);
+    });
   }
   if (group != kPairs) take_keys_of_run(flags, group == kClasses);
   if (group == kClasses) return eval_classes(flags);

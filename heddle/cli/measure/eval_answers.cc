@@ -8,6 +8,7 @@
 #include "heddle/cli/measure/eval.h"
 #include "heddle/cli/shared_command.h"
 #include "heddle/data/documents.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -126,32 +127,33 @@ void eval_masked_tokens(const EvalFlags& flags) {
                           .add = hidden,
                           .keeps = has_page},
                          context);
-  if (flags.group->rank() != 0) return;
-  const int64_t tokens =
-      score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer->special_count();
-  const std::string text = fmt::format(
-      "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
-      "perplexity {:.3f} per masked token\n"
-      "{} of at most {} tokens, {} of them special",
-      100 * score.confusion.accuracy(), format_count(score.sums.predicted),
-      counted(tokens, "token"), seed, std::exp(score.loss()),
-      counted(std::ssize(masked.chunks), "sequence"), context, model.tokenizer->special_count());
-  Json json = Json::object();
-  json["accuracy"] = score.confusion.accuracy();
-  json["ppl"] = finite_or_null(std::exp(score.loss()));
-  json["nll"] = finite_or_null(score.sums.nll);
-  json["masked"] = score.sums.predicted;
-  json["tokens"] = tokens;
-  json["dropped_characters"] = dropped.count();
-  json["sequences"] = masked.chunks.size();
-  json["context"] = context;
-  json["seed"] = seed;
-  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
-  fmt::print("{}\n", flags.json ? json.dump() : text);
-  if (has_page) {
-    write_page("eval", "a page", flags.page,
-               page_of(masked, score.all, {flags.model, flags.data, text}));
-  }
+  dist::do_on_rank_0(*flags.group, [&] {
+    const int64_t tokens =
+        score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer->special_count();
+    const std::string text = fmt::format(
+        "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
+        "perplexity {:.3f} per masked token\n"
+        "{} of at most {} tokens, {} of them special",
+        100 * score.confusion.accuracy(), format_count(score.sums.predicted),
+        counted(tokens, "token"), seed, std::exp(score.loss()),
+        counted(std::ssize(masked.chunks), "sequence"), context, model.tokenizer->special_count());
+    Json json = Json::object();
+    json["accuracy"] = score.confusion.accuracy();
+    json["ppl"] = finite_or_null(std::exp(score.loss()));
+    json["nll"] = finite_or_null(score.sums.nll);
+    json["masked"] = score.sums.predicted;
+    json["tokens"] = tokens;
+    json["dropped_characters"] = dropped.count();
+    json["sequences"] = masked.chunks.size();
+    json["context"] = context;
+    json["seed"] = seed;
+    json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+    fmt::print("{}\n", flags.json ? json.dump() : text);
+    if (has_page) {
+      write_page("eval", "a page", flags.page,
+                 page_of(masked, score.all, {flags.model, flags.data, text}));
+    }
+  });
 }
 
 namespace {
@@ -255,12 +257,13 @@ void eval_classes(const EvalFlags& flags) {
            .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); },
            .keeps = has_page},
           static_cast<int64_t>(longest));
-  if (flags.group->rank() != 0) return;
-  const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),
-                           dropped.count()};
-  fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));
-  warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
-  if (has_page) write_page("eval", "a page", flags.page, page_of(model, examples, report, flags));
+  dist::do_on_rank_0(*flags.group, [&] {
+    const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),
+                             dropped.count()};
+    fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));
+    warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
+    if (has_page) write_page("eval", "a page", flags.page, page_of(model, examples, report, flags));
+  });
 }
 
 }  // namespace heddle::cli

@@ -75,15 +75,16 @@ class CaptionJudge {
  private:
   void judge(int64_t first, int64_t count) {
     std::vector<Image> all(static_cast<size_t>(count)), fitted;
-    const std::vector<size_t> read = left_out_.read(count, [&](size_t i) {
+    const ReadableImages readable = read_in_parallel(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
       const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
       all[i] = reader_.processor.fit(
           ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb());
     });
-    if (read.empty()) return;
+    for (const std::string& message : readable.left_out) left_out_.note(message);
+    if (readable.read.empty()) return;
     std::vector<size_t> entries;
-    for (const size_t i : read) {
+    for (const size_t i : readable.read) {
       fitted.push_back(std::move(all[i]));
       entries.push_back(static_cast<size_t>(first) + i);
     }
@@ -148,7 +149,7 @@ class CaptionJudge {
   train::SceneReader scenes_;
   std::vector<std::string> written_;
   std::vector<std::vector<std::string>> references_;
-  LeftOutImages left_out_{"eval"};
+  Skipped left_out_{"eval", kLeftOutImages};
 };
 
 Json pointing_json(const train::PointingSums& p) {

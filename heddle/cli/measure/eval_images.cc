@@ -116,26 +116,25 @@ void eval_images(const EvalFlags& flags) {
   relabel(source, labels);
   ImageReport report(std::ssize(labels));
   std::vector<inspect::AnsweredQuestion> wrong;
-  LeftOutImages left_out("eval");
+  Skipped left_out("eval", kLeftOutImages);
   Progress progress("eval");
   const auto count = std::ssize(source.entries);
   const auto judge = [&](int64_t pass) {
     ClassifiedImages classified;
-    LeftOutImages unread("eval");
-    unread.keep(&classified.left_out);
     const int64_t begin = pass * kAtOnce;
     std::vector<Image> block(static_cast<size_t>(std::min(kAtOnce, count - begin))), images;
-    const std::vector<size_t> read = unread.read(std::ssize(block), [&](size_t i) {
+    ReadableImages found_here = read_in_parallel(std::ssize(block), [&](size_t i) {
       const size_t n = static_cast<size_t>(begin) + i;
       const DecodedImage image = source.decode(n, source.path(n));
       block[i] =
           reader.processor.fit(ImageView{image.pixels.data(), image.size, source.channels}.rgb());
     });
-    for (const size_t i : read) {
+    classified.left_out = std::move(found_here.left_out);
+    for (const size_t i : found_here.read) {
       images.push_back(std::move(block[i]));
       classified.entries.push_back(begin + static_cast<int64_t>(i));
     }
-    if (!read.empty()) {
+    if (!images.empty()) {
       classified.probabilities = classify(reader, images, precision, flags.views == 2);
     }
     if (progress.is_due()) {
@@ -158,13 +157,14 @@ void eval_images(const EvalFlags& flags) {
   }
   left_out.report(count);
   report.left_out = left_out.count();
-  if (flags.group->rank() != 0) return;
-  const std::string text = as_text(report, std::ssize(labels));
-  fmt::print("{}\n", flags.json ? as_json(report, std::ssize(labels), flags) : text);
-  if (!has_page) return;
-  write_page("eval", "a page", flags.page,
-             inspect::confusion_page({flags.model, flags.data, text}, labels, "image",
-                                     report.truths, report.answers, wrong));
+  dist::do_on_rank_0(*flags.group, [&] {
+    const std::string text = as_text(report, std::ssize(labels));
+    fmt::print("{}\n", flags.json ? as_json(report, std::ssize(labels), flags) : text);
+    if (!has_page) return;
+    write_page("eval", "a page", flags.page,
+               inspect::confusion_page({flags.model, flags.data, text}, labels, "image",
+                                       report.truths, report.answers, wrong));
+  });
 }
 
 }  // namespace heddle::cli

@@ -87,13 +87,11 @@ class DetectionJudge {
  private:
   FoundObjects find(int64_t first, int64_t count) {
     FoundObjects all;
-    LeftOutImages unread("eval");
-    unread.keep(&all.left_out);
     const auto n = static_cast<size_t>(count);
     std::vector<Image> all_shown(n), all_fitted(n), fitted;
     std::vector<ImageSize> all_sizes(n);
     // A photograph may be many times as large as what is kept of it, so a thread holds one alone.
-    const std::vector<size_t> read = unread.read(count, [&](size_t i) {
+    ReadableImages readable = read_in_parallel(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
       const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
       const Image image =
@@ -102,6 +100,8 @@ class DetectionJudge {
       all_fitted[i] = reader_.processor.fit(image);
       if (!flags_.page.empty()) all_shown[i] = inspect::page_image(image);
     });
+    all.left_out = std::move(readable.left_out);
+    const std::vector<size_t>& read = readable.read;
     if (read.empty()) return all;
     for (const size_t i : read) {
       fitted.push_back(std::move(all_fitted[i]));
@@ -133,7 +133,7 @@ class DetectionJudge {
   BoxCleaner cleaner_;
   std::vector<train::DetectedImage> judged_;
   inspect::DetectionPage page_;
-  LeftOutImages left_out_{"eval"};
+  Skipped left_out_{"eval", kLeftOutImages};
 };
 
 int64_t objects_in(std::span<const train::DetectedImage> images) {
@@ -186,22 +186,23 @@ void eval_objects(const EvalFlags& flags) {
       [&] { return judge->names(); });
   DetectionJudge& evaluation = *judge;
   evaluation.run();
-  if (flags.group->rank() != 0) return;
-  const std::vector<std::string>& labels = reader.model().labels();
-  const train::DetectionScores scores =
-      train::score_detections(evaluation.judged(), std::ssize(labels));
-  if (scores.ap < 0) {
-    log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
-  }
-  if (flags.json) {
-    fmt::print("{}\n",
-               as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
-  } else {
-    print_text(scores, evaluation.judged(), labels);
-  }
-  if (!has_page) return;
-  write_page("eval", counted(evaluation.page().images(), "image"), flags.page,
-             evaluation.page().page());
+  dist::do_on_rank_0(*flags.group, [&] {
+    const std::vector<std::string>& labels = reader.model().labels();
+    const train::DetectionScores scores =
+        train::score_detections(evaluation.judged(), std::ssize(labels));
+    if (scores.ap < 0) {
+      log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
+    }
+    if (flags.json) {
+      fmt::print("{}\n",
+                 as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
+    } else {
+      print_text(scores, evaluation.judged(), labels);
+    }
+    if (!has_page) return;
+    write_page("eval", counted(evaluation.page().images(), "image"), flags.page,
+               evaluation.page().page());
+  });
 }
 
 }  // namespace heddle::cli

@@ -180,13 +180,15 @@ void eval_text(const EvalFlags& flags) {
                                    .details = has_page ? inspect::kPagePredictions : 0});
   const auto parts = dist::share_out_each<WindowsLikelihood>(
       *flags.group, prediction.parts(), [&](int64_t part) { return prediction.predict(part); });
-  if (flags.group->rank() != 0) return;
-  const TextReport report{units, prediction.join(parts)};
-  fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
-  if (!has_page) return;
-  write_page("eval", "a page", flags.page,
-             inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
-                                      ids, report.likelihood.details, language->vocab_size()));
+  dist::do_on_rank_0(*flags.group, [&] {
+    const TextReport report{units, prediction.join(parts)};
+    fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
+    if (!has_page) return;
+    write_page(
+        "eval", "a page", flags.page,
+        inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer, ids,
+                                 report.likelihood.details, language->vocab_size()));
+  });
 }
 
 }  // namespace heddle::cli

@@ -166,19 +166,21 @@ void eval_translation(const EvalFlags& flags) {
   const LoadedModel& model = *loaded;
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options, group);
   const train::LossSums loss = likelihood(model, source, target, options, group);
-  if (group.rank() != 0) return;
-  if (!flags.output.empty()) write_lines(flags.output, hypotheses);
-  int64_t words = 0;
-  for (const std::string& line : pairs.target) words += std::ssize(split_at_spaces(line));
-  const TranslationReport report{
-      .bleu = train::corpus_bleu(hypotheses, pairs.target, bleu),
-      .chrf = train::corpus_chrf(hypotheses, pairs.target, {.lowercase = flags.lowercase}),
-      .loss = loss,
-      .lines = static_cast<int64_t>(pairs.source.size()),
-      .words = words};
-  fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
-  report_cut("eval", cut, model);
-  if (has_page) write_page("eval", "a page", flags.page, page_of(pairs, hypotheses, report, flags));
+  dist::do_on_rank_0(group, [&] {
+    if (!flags.output.empty()) write_lines(flags.output, hypotheses);
+    int64_t words = 0;
+    for (const std::string& line : pairs.target) words += std::ssize(split_at_spaces(line));
+    const TranslationReport report{
+        .bleu = train::corpus_bleu(hypotheses, pairs.target, bleu),
+        .chrf = train::corpus_chrf(hypotheses, pairs.target, {.lowercase = flags.lowercase}),
+        .loss = loss,
+        .lines = static_cast<int64_t>(pairs.source.size()),
+        .words = words};
+    fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
+    report_cut("eval", cut, model);
+    if (has_page)
+      write_page("eval", "a page", flags.page, page_of(pairs, hypotheses, report, flags));
+  });
 }
 
 }  // namespace heddle::cli

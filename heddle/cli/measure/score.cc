@@ -12,6 +12,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/measure/eval.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/train/metrics/significance.h"
 
@@ -25,6 +26,8 @@ struct ScoreFlags {
   bool lowercase = false, confidence = false;
   std::string tokenize = "13a";
   bool json = false;
+  Subcommand command;
+  dist::GroupOptions ranks;
 };
 
 std::vector<std::string> read_sentences(const std::string& path) {
@@ -188,7 +191,7 @@ std::string as_text(const Bootstrap& b, const ScoreFlags& flags) {
   return text;
 }
 
-void run_score(const ScoreFlags& flags) {
+void measure(const ScoreFlags& flags) {
   const Metrics metrics{
       .bleu = {.lowercase = flags.lowercase, .tokenizer = train::bleu_tokenizer(flags.tokenize)},
       .chrf = {.lowercase = flags.lowercase}};
@@ -223,12 +226,19 @@ void run_score(const ScoreFlags& flags) {
   fmt::print("{}", flags.json ? report.dump() + "\n" : text);
 }
 
+// It takes less than a second a system: rank 0 does it alone.
+void run_score(const ScoreFlags& flags) {
+  run_shared(
+      flags.command, flags.ranks, [&](dist::Group&) { measure(flags); }, false);
+}
+
 }  // namespace
 
 void add_score(Subcommand& app) {
   auto [command, flags] = app.add_command<ScoreFlags>(
       "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)",
       run_score);
+  flags.command = command;
   command.add_option("--hyp", flags.hypothesis, "translations, one a line; - is standard input")
       .required();
   command
@@ -253,6 +263,7 @@ void add_score(Subcommand& app) {
   command.add_option("--samples", flags.samples,
                      "of the bootstrap, with --confidence or --against [1000]");
   command.add_flag("--json", flags.json, "one line of JSON instead of text");
+  add_group_flags(command, flags.ranks);
 }
 
 }  // namespace heddle::cli

@@ -108,14 +108,14 @@ void answer_each(const char* command, const StreamFlags& flags,
                  const std::function<std::string(const std::string& line, int64_t number)>& f) {
   const LineAnswers answers = {
       .answer =
-          [&](std::span<const std::string> lines, int64_t first) {
+          [&](std::span<const std::string> lines, int64_t first, Results out) {
             std::vector<std::string> results;
             for (const std::string& line : lines) {
               results.push_back(f(line, first + static_cast<int64_t>(results.size())));
             }
-            for (const std::string& result : results) print_result(result);
+            for (const std::string& result : results) out.print(result);
           },
-      .skip = [](const std::string&) { print_result(""); }};
+      .skip = [](const std::string&, Results out) { out.print(""); }};
   answer_lines(command, flags.lines, kBlock, answers);
 }
 

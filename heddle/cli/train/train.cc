@@ -263,6 +263,7 @@ struct Flags {
   std::string recipe, config, preset;
   train::RunOptions run;
   dist::GroupOptions ranks;
+  std::string wire = "f32";
   int threads = 0;
   GivenFields fields;
 };
@@ -403,6 +404,7 @@ void report(const train::RunResult& r, const train::RunOptions& run) {
 // Rank 0 speaks for all.
 void run(Flags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
+  flags.ranks.wire = wire_type(flags.wire);
   const std::unique_ptr<dist::Group> group = dist::make_group(flags.ranks);
   flags.run.any_cpu = flags.ranks.any_cpu;
   flags.run.group = group.get();
@@ -459,7 +461,7 @@ void add_train(Subcommand& app) {
   command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")
       .positive();
   add_group_flags(command, flags.ranks);
-  add_wire_flag(command, flags.ranks);
+  add_wire_flag(command, flags.wire);
   // Not before they are needed: making them takes more than half of a start of the program.
   command.before_parsing(
       [command = command, &flags = flags]() mutable { add_settings(command, flags.fields); });

@@ -6,6 +6,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/inspect/pages/caption_page.h"
 
 namespace heddle::cli {
@@ -16,6 +17,7 @@ struct Flags : TranslateFlags {
   std::vector<std::string> images;
   bool json = false, maps = false, sample = false;
   LineFlags lines;
+  dist::GroupOptions ranks;
 };
 
 TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precision precision) {
@@ -41,12 +43,12 @@ Json as_json(const inspect::ShownCaption& caption) {
 }
 
 void print_captions(const std::string& path, const Captions& captions, ImageSize grid,
-                    const Flags& flags) {
+                    const Flags& flags, Results out) {
   if (!flags.json) {
     for (const inspect::ShownCaption& caption : captions) {
       const std::string score =
           captions.size() > 1 ? fmt::format("{:.6f}\t", caption.score) : std::string();
-      print_result(fmt::format("{}\t{}{}", path, score, caption.text));
+      out.print(fmt::format("{}\t{}{}", path, score, caption.text));
     }
     return;
   }
@@ -55,7 +57,7 @@ void print_captions(const std::string& path, const Captions& captions, ImageSize
   for (const auto& [key, value] : best.as_object()) line[key] = value;
   if (flags.maps) line["grid"] = Json::Array{grid.height, grid.width};
   if (captions.size() > 1) line["n_best"] = inspect::json_list(captions, as_json);
-  print_result(line.dump());
+  out.print(line.dump());
 }
 
 class Captioning {
@@ -71,25 +73,29 @@ class Captioning {
           flags.model);
   }
 
-  void answer(std::span<const Image> images, std::span<const std::string> paths) {
+  void answer(const ReadImages& read, Results out) {
     std::vector<Image> fitted;
-    for (const Image& image : images) fitted.push_back(reader_.processor.fit(image));
+    for (const Image& image : read.images) fitted.push_back(reader_.processor.fit(image));
     const EncodedImages encoded =
         encode_images(reader_.model(), reader_.processor, fitted, options_.precision);
-    const std::vector<Captions> all = captions_of(encoded);
-    for (size_t i = 0; i < paths.size(); ++i) {
-      print_captions(paths[i], all[i], encoded.grids[i], flags_);
-      if (!flags_.page.empty()) page_.add(paths[i], images[i], encoded.grids[i], all[i]);
+    const std::vector<Captions> all = captions_of(encoded, read.first);
+    for (size_t i = 0; i < all.size(); ++i) {
+      print_captions(read.paths[i], all[i], encoded.grids[i], flags_, out);
+      if (!flags_.page.empty()) {
+        page_.add(read.paths[i], read.images[i], encoded.grids[i], all[i]);
+      }
     }
   }
   const inspect::CaptionPage& page() const { return page_; }
 
  private:
-  std::vector<Captions> captions_of(const EncodedImages& encoded) {
+  // first: the number of the first image: draws differ from image to image.
+  std::vector<Captions> captions_of(const EncodedImages& encoded, int64_t first) {
     const Tokenizer& tokenizer = reader_.loaded.target();
+    TranslateOptions options = options_;
+    options.search.first_line += first;
     const std::vector<Translation> found =
-        caption_images(reader_.model(), tokenizer, encoded.memories, options_);
-    options_.search.first_line += std::ssize(found);  // draws differ from image to image
+        caption_images(reader_.model(), tokenizer, encoded.memories, options);
     std::vector<Captions> all(found.size());
     std::vector<Tensor> memories;
     std::vector<std::vector<int32_t>> ids;
@@ -117,7 +123,7 @@ class Captioning {
   inspect::CaptionPage page_;
 };
 
-void run(const Flags& flags) {
+void caption_shared(const Flags& flags, dist::Group& group) {
   check(flags.n_best >= 1 && flags.n_best <= 1024, ErrorKind::usage,
         "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(!flags.maps || flags.json, ErrorKind::usage,
@@ -125,14 +131,19 @@ void run(const Flags& flags) {
   flags.search.check_draws();
   const Precision precision = apply_caption_flags(flags);
   const bool has_page = wants_page(flags.page);
+  check_same_files(group, flags.ranks, flags.model, precision);
   Captioning captioning(flags, precision);
-  for_read_images({"caption", flags.images, flags.lines.skip_bad, flags.json},
-                  [&](std::span<const Image> images, std::span<const std::string> paths) {
-                    captioning.answer(images, paths);
-                  });
+  for_read_images({"caption", flags.images, flags.lines.skip_bad, flags.json}, group,
+                  [&](const ReadImages& read, Results out) { captioning.answer(read, out); });
   if (!has_page) return;
   write_page("caption", counted(captioning.page().images(), "image"), flags.page,
              captioning.page().page());
+}
+
+void run(const Flags& flags) {
+  run_shared(
+      flags.command, flags.ranks, [&](dist::Group& group) { caption_shared(flags, group); },
+      flags.page.empty());
 }
 
 }  // namespace
@@ -140,6 +151,7 @@ void run(const Flags& flags) {
 void add_caption(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "caption", "Captions of images: a sentence each, and where each word looked", run);
+  flags.command = command;
   command.add_option("model", flags.model, "a model directory, or a run").required();
   command.add_option("image", flags.images, "JPEG or PNG files").required();
   add_target_flags(command, flags, "caption", " [as the model says, or 48]");
@@ -156,6 +168,7 @@ void add_caption(Subcommand& app) {
   add_page_flag(command, flags.page, "also write a page of where each word looked", "-o,--page");
   add_skip_flag(command, flags.lines, true, AnswersOf::images);
   add_compute_flags(command, flags.compute);
+  add_group_flags(command, flags.ranks);
 }
 
 }  // namespace heddle::cli

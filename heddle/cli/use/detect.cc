@@ -6,6 +6,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/inspect/pages/detection_page.h"
 
 namespace heddle::cli {
@@ -18,25 +19,27 @@ struct Flags {
   LineFlags lines;
   double threshold = 0.5;
   bool json = false;
+  Subcommand command;
+  dist::GroupOptions ranks;
 };
 
 // A line of JSON an image; else a line an object, and none for an image without.
 void print_boxes(const std::string& path, const std::vector<std::string>& labels, ImageSize size,
-                 std::span<const ScoredBox> boxes, bool is_json) {
+                 std::span<const ScoredBox> boxes, bool is_json, Results out) {
   if (is_json) {
     Json line = Json::object({{"image", path}});
     const Json objects = objects_json(boxes, labels, size);
     for (const auto& [key, value] : objects.as_object()) line[key] = value;
-    return print_result(line.dump());
+    return out.print(line.dump());
   }
   for (const ScoredBox& one : boxes) {
-    print_result(fmt::format("{}\t{}\t{:.4f}\t{:.1f} {:.1f} {:.1f} {:.1f}", path,
-                             labels[static_cast<size_t>(one.label)], one.score, one.box.x0,
-                             one.box.y0, one.box.x1, one.box.y1));
+    out.print(fmt::format("{}\t{}\t{:.4f}\t{:.1f} {:.1f} {:.1f} {:.1f}", path,
+                          labels[static_cast<size_t>(one.label)], one.score, one.box.x0, one.box.y0,
+                          one.box.x1, one.box.y1));
   }
 }
 
-void run(const Flags& flags) {
+void detect_shared(const Flags& flags, dist::Group& group) {
   check(flags.threshold >= 0 && flags.threshold <= 1, ErrorKind::usage,
         "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
   check(flags.page.empty() || is_page_name(flags.page), ErrorKind::usage,
@@ -45,27 +48,35 @@ void run(const Flags& flags) {
         flags.page, flags.page);
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
+  check_same_files(group, flags.ranks, flags.model, precision);
   const ImageReader reader = load_detector(flags.model);
   const std::vector<std::string>& labels = reader.model().labels();
   inspect::DetectionPage page(flags.model, labels, flags.threshold);
-  for_read_images({"detect", flags.images, flags.lines.skip_bad, flags.json},
-                  [&](std::span<const Image> images, std::span<const std::string> paths) {
-                    std::vector<Image> fitted;
-                    std::vector<ImageSize> sizes;
-                    for (const Image& image : images) {
-                      fitted.push_back(reader.processor.fit(image));
-                      sizes.push_back(image.size());
-                    }
-                    const auto all = detect(reader, fitted, sizes, precision);
-                    for (size_t i = 0; i < paths.size(); ++i) {
-                      print_boxes(paths[i], labels, sizes[i],
-                                  sure_boxes(all[i], flags.threshold, sizes[i]), flags.json);
-                      if (has_page)
-                        page.add(paths[i], sizes[i], images[i], sure_boxes(all[i], 0, sizes[i]));
-                    }
-                  });
+  const auto answer = [&](const ReadImages& read, Results out) {
+    std::vector<Image> fitted;
+    std::vector<ImageSize> sizes;
+    for (const Image& image : read.images) {
+      fitted.push_back(reader.processor.fit(image));
+      sizes.push_back(image.size());
+    }
+    const auto all = detect(reader, fitted, sizes, precision);
+    for (size_t i = 0; i < all.size(); ++i) {
+      print_boxes(read.paths[i], labels, sizes[i], sure_boxes(all[i], flags.threshold, sizes[i]),
+                  flags.json, out);
+      if (has_page) {
+        page.add(read.paths[i], sizes[i], read.images[i], sure_boxes(all[i], 0, sizes[i]));
+      }
+    }
+  };
+  for_read_images({"detect", flags.images, flags.lines.skip_bad, flags.json}, group, answer);
   if (!has_page) return;
   write_page("detect", counted(page.images(), "image"), flags.page, page.page());
+}
+
+void run(const Flags& flags) {
+  run_shared(
+      flags.command, flags.ranks, [&](dist::Group& group) { detect_shared(flags, group); },
+      flags.page.empty());
 }
 
 }  // namespace
@@ -74,6 +85,7 @@ void add_detect(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "detect", "Objects of images: class, score and box (left, top, right, bottom, in pixels)",
       run);
+  flags.command = command;
   command.add_option("model", flags.model, "a model directory, or a run").required();
   command.add_option("image", flags.images, "JPEG or PNG files").required();
   command.add_setting("--threshold", flags.threshold, "least score of an object");
@@ -81,6 +93,7 @@ void add_detect(Subcommand& app) {
   add_page_flag(command, flags.page, "also write a page with boxes over the images", "-o,--page");
   add_skip_flag(command, flags.lines, true, AnswersOf::images);
   add_compute_flags(command, flags.compute);
+  add_group_flags(command, flags.ranks);
 }
 
 }  // namespace heddle::cli

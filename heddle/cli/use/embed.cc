@@ -8,6 +8,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
+#include "heddle/cli/shared_command.h"
 #include "heddle/inspect/pages/text_pages.h"
 
 namespace heddle::cli {
@@ -18,6 +19,8 @@ struct Flags {
   std::vector<std::string> images, pooling;
   bool normalize = false, no_normalize = false;
   int64_t max_length = 0;
+  Subcommand command;
+  dist::GroupOptions ranks;
 };
 
 void apply(const Flags& flags, EmbedOptions& options) {
@@ -36,15 +39,16 @@ void apply(const Flags& flags, SentenceEncoder& encoder) {
 }
 
 // image: the file, of vectors of images
-void print_vector(const std::vector<float>& x, bool is_json, const std::string& image = "") {
-  if (!is_json) return print_result(fmt::format("{}", fmt::join(x, " ")));
+void print_vector(const std::vector<float>& x, bool is_json, Results out,
+                  const std::string& image = "") {
+  if (!is_json) return out.print(fmt::format("{}", fmt::join(x, " ")));
   Json line = Json::object();
   if (!image.empty()) line["image"] = image;
   line["embedding"] = x;
-  print_result(line.dump());
+  out.print(line.dump());
 }
 
-void run_images(const Flags& flags, const Precision& precision, bool has_page) {
+void run_images(const Flags& flags, const Precision& precision, bool has_page, dist::Group& group) {
   check(flags.text.texts.empty() && flags.max_length == 0, ErrorKind::usage,
         "{} is for texts; leave it out, or the images",
         flags.max_length == 0 ? "--text" : "--max-length");
@@ -56,35 +60,43 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page) {
   check(has_class_token || std::ranges::count(options.pooling, Pooling::cls) == 0, ErrorKind::usage,
         "--pooling cls: {} has no class token; take --pooling mean", flags.text.model);
   inspect::SimilarityPage page(flags.text.model);
-  for_images({"embed", flags.images, flags.text.lines.skip_bad, flags.text.json}, reader.processor,
-             [&](std::span<const Image> images, std::span<const std::string> paths) {
-               const auto all = embed(reader, images, options, precision);
-               for (size_t i = 0; i < paths.size(); ++i) {
-                 print_vector(all[i], flags.text.json, paths[i]);
-                 if (has_page) page.add(paths[i], all[i]);
+  for_images({"embed", flags.images, flags.text.lines.skip_bad, flags.text.json}, group,
+             reader.processor, [&](const ReadImages& read, Results out) {
+               const auto all = embed(reader, read.images, options, precision);
+               for (size_t i = 0; i < all.size(); ++i) {
+                 print_vector(all[i], flags.text.json, out, read.paths[i]);
+                 if (has_page) page.add(read.paths[i], all[i]);
                }
              });
   if (!has_page) return;
   write_page("embed", counted(page.texts(), "image"), flags.text.page, page.finish());
 }
 
-void run(const Flags& flags) {
+void embed_shared(const Flags& flags, dist::Group& group) {
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
-  if (!flags.images.empty()) return run_images(flags, precision, has_page);
+  check_same_files(group, flags.ranks, flags.text.model, precision);
+  if (!flags.images.empty()) return run_images(flags, precision, has_page, group);
   check_reads_texts(flags.text.model);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
   inspect::SimilarityPage page(flags.text.model);
   const int64_t limit = encoder.text.max_length;
-  for_texts("embed", flags.text, limit, [&](std::span<const std::string> texts, int64_t& cut) {
+  const auto answer = [&](std::span<const std::string> texts, int64_t& cut, Results out) {
     const auto all = embed(encoder, texts, precision, cut);
     for (size_t i = 0; i < texts.size(); ++i) {
-      print_vector(all[i], flags.text.json);
+      print_vector(all[i], flags.text.json, out);
       if (has_page) page.add(texts[i], all[i]);
     }
-  });
+  };
+  for_texts("embed", flags.text, limit, group, answer);
   if (has_page) write_page("embed", counted(page.texts(), "text"), flags.text.page, page.finish());
+}
+
+void run(const Flags& flags) {
+  run_shared(
+      flags.command, flags.ranks, [&](dist::Group& group) { embed_shared(flags, group); },
+      flags.text.page.empty());
 }
 
 }  // namespace
@@ -95,6 +107,7 @@ void add_embed(Subcommand& app) {
                              "Vectors of sentences or images: a line or a file in, a vector out, "
                              "as the model's sentence-transformers files say",
                              run);
+  flags.command = command;
   add_text_flags(command, flags.text, AnswersOf::lines_or_images);
   command.add_option("image", flags.images, "JPEG or PNG files, of a model that reads images");
   command.add_option(
@@ -108,6 +121,7 @@ void add_embed(Subcommand& app) {
   command.add_option("--max-length", flags.max_length,
                      "tokens of a text, special ones included; longer ones are cut (else as the "
                      "files say)");
+  add_group_flags(command, flags.ranks);
 }
 
 }  // namespace heddle::cli

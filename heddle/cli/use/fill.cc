@@ -35,12 +35,12 @@ std::string as_json(const std::string& text, const Masks& masks) {
 }
 
 // Texts are parted by an empty line; one of several masks says which is which.
-void print_plain(const Masks& masks, bool is_first) {
-  if (!is_first) print_result("");
+void print_plain(const Masks& masks, bool is_first, Results out) {
+  if (!is_first) out.print("");
   for (size_t i = 0; i < masks.size(); ++i) {
-    if (masks.size() > 1) print_result(fmt::format("mask {}:", i + 1));
+    if (masks.size() > 1) out.print(fmt::format("mask {}:", i + 1));
     for (const Fill& fill : masks[i]) {
-      print_result(fmt::format("{:.4f}  {:<16} {}", fill.probability, fill.token, fill.text));
+      out.print(fmt::format("{:.4f}  {:<16} {}", fill.probability, fill.token, fill.text));
     }
   }
 }
@@ -52,17 +52,19 @@ void run(const Flags& flags) {
   const int32_t mask = model.tokenizer->mask_id();
   inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer->token(mask));
   bool is_first = true;
-  for_texts("fill", flags.text, 0, [&](std::span<const std::string> texts, int64_t&) {
+  dist::LocalGroup alone;
+  const auto answer = [&](std::span<const std::string> texts, int64_t&, Results out) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (flags.text.json) {
-        print_result(as_json(texts[i], all[i]));
+        out.print(as_json(texts[i], all[i]));
       } else {
-        print_plain(all[i], std::exchange(is_first, false));
+        print_plain(all[i], std::exchange(is_first, false), out);
       }
       if (has_page) page.add(texts[i], all[i]);
     }
-  });
+  };
+  for_texts("fill", flags.text, 0, alone, answer);
   if (has_page) write_page("fill", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 

@@ -63,7 +63,7 @@ std::vector<Prompt> Prompts::next() {
 
 void Prompts::report() const {
   if (dropped_) dropped_->report();
-  if (lines_) bad_.report(lines_->lines());
+  if (lines_) skipped_.report(lines_->lines());
   if (cut_ == 0) return;
   fmt::print(stderr, "generate: {} prompt{} cut to the last tokens that leave room\n", cut_,
              cut_ == 1 ? " was" : "s were");
@@ -90,7 +90,7 @@ Prompt Prompts::prompt_or_reason(const std::string& line) {
     return prompt(line, "line");
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data) throw;
-    return {.text = {}, .ids = {}, .error = bad_.add(line, count_, error)};
+    return {.text = {}, .ids = {}, .error = skip_line(from_, skipped_, line, count_, error)};
   }
 }
 

@@ -44,7 +44,7 @@ class Prompts {
   std::vector<Prompt> next();
 
   /// Says at the end how many were cut or left out, and how many of their characters. Errors: see
-  /// BadLines::report().
+  /// Skipped::report().
   void report() const;
 
  private:
@@ -58,7 +58,7 @@ class Prompts {
   const LoadedModel& model_;
   PromptOptions options_;
   LineFlags from_ = flags_.lines;
-  BadLines bad_{"generate", from_};
+  Skipped skipped_{"generate", {}};
   std::optional<DroppedWarning> dropped_;  // absent without a tokenizer
   std::optional<ChatTemplate> chat_;
   std::optional<LineBlocks> lines_;

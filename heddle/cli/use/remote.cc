@@ -154,7 +154,7 @@ void translate_remotely(const RemoteTranslation& asked) {
   TranslationWriter writer(asked);
   std::vector<std::string> prefixes;
   if (!asked.prefix_file.empty()) prefixes = read_lines(asked.prefix_file, "translate");
-  const auto answer = [&](std::span<const std::string> lines, int64_t first) {
+  const auto answer = [&](std::span<const std::string> lines, int64_t first, Results) {
     Json body = asked.body;
     body["text"] = std::vector<std::string>(lines.begin(), lines.end());
     if (!asked.prefix.empty()) body["prefix"] = asked.prefix;
@@ -180,7 +180,7 @@ void translate_remotely(const RemoteTranslation& asked) {
           "the server sent {} translations of {} lines", writer.next() - before, lines.size());
   };
   answer_lines("translate", asked.lines, kBlock,
-               {.answer = answer, .skip = [&](const std::string& m) { writer.skip(m); }});
+               {.answer = answer, .skip = [&](const std::string& m, Results) { writer.skip(m); }});
 }
 
 // --- generate ------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ Json completion_body(const RemoteGeneration& asked) {
 void generate_remotely(const RemoteGeneration& asked) {
   RemoteServer server("generate", asked.server);
   CompletionWriter writer(asked);
-  const auto answer = [&](std::span<const std::string> prompts, int64_t first) {
+  const auto answer = [&](std::span<const std::string> prompts, int64_t first, Results) {
     check(!asked.draws || (first == 1 && prompts.size() <= kBlock.lines), ErrorKind::usage,
           "a server draws for {} prompts at a time, each time from the seed anew; give fewer, none "
           "of them bad, or several seeds",
@@ -282,10 +282,11 @@ void generate_remotely(const RemoteGeneration& asked) {
     writer.end();
   };
   for (const std::string& prompt : asked.prompts) check_text(prompt, "--prompt");
-  if (!asked.prompts.empty()) return answer(asked.prompts, 1);
+  if (!asked.prompts.empty()) return answer(asked.prompts, 1, {});
   LineFlags lines = asked.lines;
   if (lines.path.empty()) lines.path = "-";
-  const LineAnswers answers{.answer = answer, .skip = [&](const std::string&) { writer.skip(); }};
+  const LineAnswers answers{.answer = answer,
+                            .skip = [&](const std::string&, Results) { writer.skip(); }};
   if (!asked.draws) return void(answer_lines("generate", lines, kBlock, answers));
   // All at once, however slowly they come.
   answer_all("generate", lines, read_lines(lines.path, "generate"), answers);

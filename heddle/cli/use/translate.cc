@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "heddle/base/parallel.h"
+#include "heddle/base/work_notes.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
@@ -47,25 +48,26 @@ Json as_json(const Result& r, const Tokenizer& tokenizer) {
 }
 
 // The object of the best, with all of them under "n_best" if several were asked for.
-void print_json(std::span<const Result> results, const Flags& flags, const Tokenizer& tokenizer) {
+void print_json(std::span<const Result> results, const Flags& flags, const Tokenizer& tokenizer,
+                Results out) {
   Json json = as_json(results[0], tokenizer);
   if (flags.shows_several()) {
     json["n_best"] = Json::array();
     for (const Result& r : results) json["n_best"].push_back(as_json(r, tokenizer));
   }
-  print_result(json.dump());
+  out.print(json.dump());
 }
 
 // TEXT, or TEXT ||| ALIGNMENT. Several translations of a line are lines NUMBER ||| TEXT ||| SCORE,
 // the form of Moses, where lines count from 0.
-void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
+void print_text(std::span<const Result> results, const Flags& flags, int64_t number, Results out) {
   for (const Result& r : results) {
     std::string line = r.translation->text;
     if (flags.shows_several()) {
       line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation->score);
     }
     if (r.alignment) line += " ||| " + *r.alignment;
-    print_result(line);
+    out.print(line);
   }
 }
 
@@ -161,12 +163,13 @@ void choose_by_risk(std::vector<Translation>& translations) {
       const size_t chosen = train::least_risk(texts);
       std::vector<Translation> others = std::exchange(first.others, {});
       if (chosen > 0) first = std::move(others[chosen - 1]);
+      note_work();
     }
   });
 }
 
 void print_all(std::span<const Translation> translations, std::span<const std::string> lines,
-               int64_t first_line, const Flags& flags, const LoadedModel& model) {
+               int64_t first_line, const Flags& flags, const LoadedModel& model, Results out) {
   std::vector<Result> results;
   for (size_t i = 0; i < lines.size(); ++i) {
     results.push_back({&translations[i], i});
@@ -177,17 +180,17 @@ void print_all(std::span<const Translation> translations, std::span<const std::s
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto of_line = std::span(results).subspan(at, 1 + translations[i].others.size());
     if (flags.json) {
-      print_json(of_line, flags, model.target());
+      print_json(of_line, flags, model.target(), out);
     } else {
-      print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i));
+      print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i), out);
     }
     at += of_line.size();
   }
 }
 
-void print_bad(const std::string& message, const Flags& flags) {
+void print_bad(const std::string& message, const Flags& flags, Results out) {
   Json json = Json::object({{"text", ""}, {"error", message}});
-  print_result(flags.json ? json.dump() : "");
+  out.print(flags.json ? json.dump() : "");
 }
 
 // The same of a server's model.
@@ -243,7 +246,6 @@ void run_here(const Flags& flags, dist::Group& group) {
   TranslateOptions& options = ready->options;
   const Prefixes& prefixes = ready->prefixes;
   if (!flags.page.empty()) {
-    if (group.rank() != 0) return;
     options.prefixes = prefixes.of(1, 1);
     return run_steps(flags, options, model);
   }
@@ -251,17 +253,17 @@ void run_here(const Flags& flags, dist::Group& group) {
   UnknownWords unknown("translate", model);
   const LineAnswers answers = {
       .answer =
-          [&](std::span<const std::string> lines, int64_t first) {
+          [&](std::span<const std::string> lines, int64_t first, Results out) {
             options.prefixes = prefixes.of(first, lines.size());
             int64_t cut_here = 0;
             auto translations = translate_lines(model, lines, options, first, &cut_here);
             if (flags.is_mbr) choose_by_risk(translations);
-            print_all(translations, lines, first, flags, model);
+            print_all(translations, lines, first, flags, model, out);
             cut += cut_here;
-            flush_results();
+            out.flush();
             unknown.look_at(lines);
           },
-      .skip = [&](const std::string& message) { print_bad(message, flags); }};
+      .skip = [&](const std::string& message, Results out) { print_bad(message, flags, out); }};
   answer_lines(group, "translate", flags.lines, kBlock, answers);
   report_cut("translate", sum_of_ranks(group, cut), model);
   for (const auto& words : all_of_ranks(group, unknown.words())) unknown.add(words);
@@ -270,7 +272,7 @@ void run_here(const Flags& flags, dist::Group& group) {
 
 void run(const Flags& flags) {
   check_flags(flags);
-  run_shared(flags.command, flags.ranks, [&](dist::Group& group) {
+  const auto work = [&](dist::Group& group) {
     const bool is_remote = asks_server(
         flags.command, flags.server,
         {"input", "--skip-bad", "--json", "--n-best", "--beam", "--length-penalty", "--max-length",
@@ -278,7 +280,8 @@ void run(const Flags& flags) {
     check(!is_remote || group.is_alone(), ErrorKind::usage,
           "--server: {} ranks would ask it for the same; ask it by one process", group.ranks());
     is_remote ? run_remotely(flags) : run_here(flags, group);
-  });
+  };
+  run_shared(flags.command, flags.ranks, work, flags.page.empty());
 }
 
 }  // namespace

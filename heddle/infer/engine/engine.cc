@@ -7,6 +7,7 @@
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
+#include "heddle/base/work_notes.h"
 #include "heddle/infer/engine/cached_reader.h"
 #include "heddle/infer/engine/ordered_reader.h"
 #include "heddle/infer/search/prompt_lookup.h"
@@ -294,6 +295,7 @@ bool Engine::step() {
   }
   is_in_step_ = false;
   drop_cancelled();
+  note_work();
   return !running_.empty() || !waiting_.empty();
 }
 

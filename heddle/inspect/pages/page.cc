@@ -41,12 +41,6 @@ std::string escaped(std::string text,
   return text;
 }
 
-// Text as HTML shows it: &, <, > and quotes are written as entities.
-std::string html_text(std::string_view text) {
-  return escaped(std::string(text),
-                 {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
-}
-
 // JSON inside a <script> element: nothing in it ends the element or a line. What is escaped stands
 // only inside strings, where JSON lets every character be an escape.
 std::string script_json(const Json& data) {
@@ -80,7 +74,7 @@ std::string_view asset(std::string_view name) {
 }
 
 std::string page_html(const Page& page) {
-  const std::string title = html_text(shortened(page.title, kMostTitle));
+  const std::string title = html_escaped(shortened(page.title, kMostTitle));
   std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   html += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}{}\">\n", kPolicy,
                       page.asks_server ? "; connect-src 'self'" : "");

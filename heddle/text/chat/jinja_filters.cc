@@ -255,20 +255,7 @@ Value number_of(const FilterCall& call, bool is_real) {
   return static_cast<int64_t>(value);
 }
 
-Value escaped(const FilterCall& call) {
-  std::string all;
-  for (const char c : call.text()) {
-    switch (c) {
-      case '&': all += "&amp;"; break;
-      case '<': all += "&lt;"; break;
-      case '>': all += "&gt;"; break;
-      case '"': all += "&#34;"; break;
-      case '\'': all += "&#39;"; break;
-      default: all += c;
-    }
-  }
-  return all;
-}
+Value escaped(const FilterCall& call) { return html_escaped(call.text()); }
 
 Value reversed(const FilterCall& call) {
   Values items = call.items();

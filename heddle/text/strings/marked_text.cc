@@ -86,22 +86,6 @@ std::string without_entities(std::string_view text) {
   return out;
 }
 
-// As it may stand in HTML.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 // "<a href=x>": where it ends, behind ">"; npos if it does not before another begins.
 size_t end_of_tag(std::string_view html, size_t begin) {
   char quote = 0;
@@ -363,7 +347,7 @@ std::string MarkedText::written(const Segment& segment, const std::string& trans
   for (const Mark& mark : marks) placed.emplace_back(place(mark), &mark);
   std::ranges::stable_sort(placed, std::less<>(), [](const auto& p) { return p.first; });
   const auto html = [&](std::string_view text) {
-    return is_html_ ? escaped(text) : std::string(text);
+    return is_html_ ? html_escaped(text, false) : std::string(text);
   };
 
   std::string out = segment.leading;

@@ -161,6 +161,21 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   }
 }
 
+std::string html_escaped(std::string_view text, bool escapes_quotes) {
+  std::string all;
+  for (const char c : text) {
+    switch (c) {
+      case '&': all += "&amp;"; break;
+      case '<': all += "&lt;"; break;
+      case '>': all += "&gt;"; break;
+      case '"': all += escapes_quotes ? "&#34;" : "\""; break;
+      case '\'': all += escapes_quotes ? "&#39;" : "'"; break;
+      default: all += c;
+    }
+  }
+  return all;
+}
+
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
   for (const auto part : std::views::split(text, ',')) {

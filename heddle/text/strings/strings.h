@@ -55,6 +55,9 @@ std::vector<std::string_view> lines_of(std::string_view text);
 /// without overlaps.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
+/// As it may stand in HTML: &, < and > as entities, and, as in an attribute it must, quotes too.
+std::string html_escaped(std::string_view text, bool escapes_quotes = true);
+
 /// The parts between the commas, empty ones left out.
 std::vector<std::string> split_at_commas(std::string_view text);
 /// The words of a text, between white space of ASCII.

@@ -10,6 +10,8 @@
 
 #include "heddle/autograd/final_gradients.h"
 #include "heddle/base/profile.h"
+#include "heddle/base/work_notes.h"
+#include "heddle/dist/packed.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle::train {
@@ -53,20 +55,6 @@ class Blocked {
   Clock::time_point begin_ = Clock::now();
   double waited_before_ = group_->seconds_waited();
 };
-
-template <class T>
-std::string bytes_of(std::span<const T> values) {
-  const auto bytes = std::as_bytes(values);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-template <class T>
-std::vector<T> values_in(std::string_view bytes) {
-  check(bytes.size() % sizeof(T) == 0, ErrorKind::internal, "a rank told {} bytes", bytes.size());
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
 
 // ((s0 + s1) + (s2 + s3)) + ..
 LossSums tree_sum(std::vector<LossSums> sums) {
@@ -141,6 +129,7 @@ LossSums BatchGradient::compute(int64_t epoch, const Parts& parts, const nn::Run
       const bool ends = is_last && (i + 1 == accumulate_ || next + 1 == mine.size());
       of_shards[shard] += ends && !is_alone() ? accumulate_last(epoch, mine[next], run)
                                               : task_->accumulate(epoch, mine[next], run);
+      note_work();
     }
     if (!is_last) tree_->take();
     if (!is_last && has_buffers_) task_->parameters_changed();
@@ -186,22 +175,22 @@ BatchReport BatchGradient::agree(BatchReport own) {
   const Blocked blocked(*group_, times_);
   group_->finish(last_sum_call_);
   own.compute = last_compute_;
-  std::string mine = bytes_of(std::span<const BatchReport>(&own, 1));
-  mine += bytes_of(std::span<const uint8_t>(came_));
+  dist::Packer mine;
+  mine(own, came_);
   BatchReport all = own;
   std::vector<LossSums> sums;
-  for (const std::string& told : group_->gather(mine)) {
-    check(told.size() == mine.size(), ErrorKind::internal, "a rank told {} bytes, not {}",
-          told.size(), mine.size());
-    const std::string_view text = told;
-    const auto report = values_in<BatchReport>(text.substr(0, sizeof(BatchReport))).at(0);
+  for (const std::string& told : group_->gather(mine.take())) {
+    BatchReport report;
+    std::vector<uint8_t> came;
+    dist::Unpacker unpack(told);
+    unpack(report, came);
+    check(came.size() == came_.size(), ErrorKind::internal, "a rank told of {} parameters, not {}",
+          came.size(), came_.size());
     if (sums.empty()) all.seconds = report.seconds;
     if (all.signal == 0) all.signal = report.signal;
     note_pace(sums.size(), report.compute);
     sums.push_back(report.sums);
-    for (size_t i = 0; i < came_.size(); ++i) {
-      came_[i] |= static_cast<uint8_t>(text[sizeof(BatchReport) + i]);
-    }
+    for (size_t i = 0; i < came_.size(); ++i) came_[i] |= came[i];
   }
   all.sums = tree_sum(std::move(sums));
   return all;
@@ -245,8 +234,8 @@ double BatchGradient::norm(const Optimizer& optimizer) {
   if (!is_alone()) {
     const Blocked blocked(*group_, times_);
     told.clear();
-    for (const std::string& bytes : group_->gather(bytes_of(std::span<const double>(mine)))) {
-      told.push_back(values_in<double>(bytes));
+    for (const std::string& bytes : group_->gather(dist::packed(mine))) {
+      told.push_back(dist::unpacked<std::vector<double>>(bytes));
     }
   }
   double sum = 0;
@@ -325,9 +314,9 @@ void BatchGradient::gather_ranges(const GradientLayout::Bucket& bucket, std::spa
   for_ranges(bucket, true, [&](size_t, int64_t, int64_t at, int64_t n) {
     mine.insert(mine.end(), values.begin() + at, values.begin() + at + n);
   });
-  const auto told = group_->gather(bytes_of(std::span<const float>(mine)));
+  const auto told = group_->gather(dist::packed(mine));
   for (size_t rank = 0; rank < told.size(); ++rank) {
-    const std::vector<float> theirs = values_in<float>(told[rank]);
+    const auto theirs = dist::unpacked<std::vector<float>>(told[rank]);
     auto next = theirs.begin();
     for_ranges(ranges_of_all_[rank], bucket, true, [&](size_t, int64_t, int64_t at, int64_t n) {
       check(n <= theirs.end() - next, ErrorKind::internal, "rank {} told {} values", rank,

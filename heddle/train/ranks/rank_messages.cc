@@ -2,71 +2,43 @@
 #include "heddle/train/ranks/rank_messages.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
+#include "heddle/dist/packed.h"
 #include "heddle/dist/socket.h"
 
 namespace heddle::train {
 namespace {
 
-void put(std::string& out, int64_t value) {
-  std::array<char, sizeof value> bytes;
-  std::memcpy(bytes.data(), &value, sizeof value);
-  out.append(bytes.data(), bytes.size());
-}
+struct SentTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> sizes = {};
+  std::string values = {};
 
-class Reader {
- public:
-  explicit Reader(std::string_view text) : rest_(text) {}
-  bool is_at_end() const { return rest_.empty(); }
-  std::string_view bytes(int64_t n) {
-    check(n >= 0 && n <= std::ssize(rest_), ErrorKind::internal,
-          "a rank's tensors are cut: {} bytes wanted, {} there", n, rest_.size());
-    const std::string_view some = rest_.substr(0, static_cast<size_t>(n));
-    rest_.remove_prefix(some.size());
-    return some;
+  template <class V>
+  void parts(V& v) {
+    v(name, dtype, sizes, values);
   }
-  int64_t integer() {
-    int64_t value = 0;
-    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
-    return value;
-  }
-
- private:
-  std::string_view rest_;
 };
 
-std::string bytes_of(const NamedTensors& tensors) {
-  std::string out;
-  for (const auto& [name, tensor] : tensors) {
-    put(out, std::ssize(name));
-    out += name;
-    put(out, static_cast<int64_t>(tensor.dtype()));
-    put(out, tensor.rank());
-    for (int axis = 0; axis < tensor.rank(); ++axis) put(out, tensor.size(axis));
-    const Tensor whole = tensor.to_contiguous();
-    out.append(static_cast<const char*>(whole.raw()),
-               static_cast<size_t>(whole.elements() * size_of(whole.dtype())));
-  }
-  return out;
+SentTensor sent(const std::string& name, const Tensor& tensor) {
+  SentTensor one{.name = name, .dtype = tensor.dtype()};
+  for (int axis = 0; axis < tensor.rank(); ++axis) one.sizes.push_back(tensor.size(axis));
+  const Tensor whole = tensor.to_contiguous();
+  one.values.assign(static_cast<const char*>(whole.raw()),
+                    static_cast<size_t>(whole.elements() * size_of(whole.dtype())));
+  return one;
 }
 
-void take_tensors(std::string_view told, NamedTensors& all) {
-  Reader reader(told);
-  while (!reader.is_at_end()) {
-    const std::string name(reader.bytes(reader.integer()));
-    const auto dtype = static_cast<DType>(reader.integer());
-    std::vector<int64_t> sizes(static_cast<size_t>(reader.integer()));
-    for (int64_t& size : sizes) size = reader.integer();
-    const Tensor tensor = Tensor::empty(Shape(sizes), dtype);
-    const std::string_view values = reader.bytes(tensor.elements() * size_of(dtype));
-    std::ranges::copy(values, static_cast<char*>(tensor.raw()));
-    const auto is_it = [&](const auto& known) { return known.first == name; };
-    if (std::ranges::none_of(all, is_it)) all.emplace_back(name, tensor);
-  }
+Tensor received(const SentTensor& one) {
+  const Tensor tensor = Tensor::empty(Shape(one.sizes), one.dtype);
+  check(std::ssize(one.values) == tensor.elements() * size_of(one.dtype), ErrorKind::internal,
+        "a rank told {} bytes of '{}', {}", one.values.size(), one.name, tensor.shape());
+  std::ranges::copy(one.values, static_cast<char*>(tensor.raw()));
+  return tensor;
 }
 
 // Of all weights.
@@ -83,8 +55,15 @@ std::string checksum_of(const nn::Parameters& parameters) {
 
 NamedTensors gathered(dist::Group& group, const NamedTensors& mine) {
   if (group.is_alone()) return mine;
+  std::vector<SentTensor> own;
+  for (const auto& [name, tensor] : mine) own.push_back(sent(name, tensor));
   NamedTensors all;
-  for (const std::string& told : group.gather(bytes_of(mine))) take_tensors(told, all);
+  for (const std::string& told : group.gather(dist::packed(own))) {
+    for (const SentTensor& one : dist::unpacked<std::vector<SentTensor>>(told)) {
+      const auto is_it = [&](const auto& known) { return known.first == one.name; };
+      if (std::ranges::none_of(all, is_it)) all.emplace_back(one.name, received(one));
+    }
+  }
   return all;
 }
 

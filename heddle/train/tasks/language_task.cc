@@ -5,6 +5,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
+#include "heddle/base/work_notes.h"
 #include "heddle/data/batches.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/loaded_model.h"
@@ -210,6 +211,7 @@ class LanguageTask final : public TextTask {
         nn::TokenRows tokens = batch.tokens();
         tokens.memory = &memory;
         sums += batch_loss(*language_, tokens, run, batch.targets);
+        note_work();
       }
       return sums;
     });
