@@ -6,6 +6,7 @@
 
 #include "heddle/autograd/dry_run.h"
 #include "heddle/autograd/final_gradients.h"
+#include "heddle/autograd/needs_record.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -200,6 +201,11 @@ bool needs_grad(std::initializer_list<const Tensor*> inputs) {
     if (leads_to_leaf(*input)) return true;
   }
   return false;
+}
+
+bool needs_record(std::initializer_list<const Tensor*> inputs) {
+  return is_profiling() || the_tape.dry_run != nullptr || the_tape.check_finite ||
+         needs_grad(inputs);
 }
 
 Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,

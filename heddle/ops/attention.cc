@@ -111,28 +111,23 @@ AttentionArgs arguments(const Tensor& q, const Tensor& k, const Tensor& v, const
           .dropout = o.dropout.over(q.size(0))};
 }
 
+// What the backward pass needs; all but `out` and `bias` only where there is one.
 struct SavedAttention {
-  Tensor q, k, v, out, lse;
-  Segments queries, keys;
-  AttentionOptions options;
+  Tensor q = {}, k = {}, v = {}, out, lse = {};
+  Segments queries = {}, keys = {};
+  AttentionOptions options = {};
   Tensor bias;  // values_of()
 };
 
 SavedAttention forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                        const Segments& keys, const AttentionOptions& o, bool keep) {
   check_attention(q, k, v, queries, keys, o);
-  SavedAttention s{q.detached(),
-                   k.detached(),
-                   v.detached(),
-                   Tensor::empty(q.shape(), q.dtype()),
-                   {},
-                   queries,
-                   keys,
-                   o,
-                   values_of(o.bias)};
+  SavedAttention s{.out = Tensor::empty(q.shape(), q.dtype()), .bias = values_of(o.bias)};
   AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o, s.bias);
   if (keep) {
     check(o.key_rows.empty(), ErrorKind::internal, "attention over key_rows has no gradient");
+    s.q = q.detached(), s.k = k.detached(), s.v = v.detached();
+    s.queries = queries, s.keys = keys, s.options = o;
     s.lse = Tensor::empty({q.size(0), o.heads}, DType::f32);
     args.lse = s.lse.data<float>();
   }

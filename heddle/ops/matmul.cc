@@ -1,6 +1,7 @@
 // Matrix products by the one driver, and their gradients, which are products too.
 #include "heddle/ops/matmul.h"
 
+#include "heddle/autograd/needs_record.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/shape.h"
 
@@ -59,6 +60,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
        .activation = kind,
        .pre_activation = kept.defined() && kind != Activation::relu ? kept.rows() : Rows(),
        .int8 = options.int8});
+  if (!needs_record({&x, &w, &bias})) return y;
   const bool x_needs = needs_grad({&x}), has_bias = bias.defined();
   // dL/dx = dy w; dL/dw = dyᵀ x in f32; dL/dbias = sum of the rows of dy.
   return record(

@@ -1,6 +1,7 @@
 // Layer norm and RMS norm, their sums with the residual stream, and group norm.
 #include "heddle/ops/norm.h"
 
+#include "heddle/autograd/needs_record.h"
 #include "heddle/kernels/norm.h"
 #include "heddle/ops/elementwise.h"
 
@@ -62,10 +63,10 @@ AddNorm norm(const char* name, const Tensor& x, const Tensor& sub, const Dropout
         adds ? sub.shape() : Shape(), dtype_name(sub.dtype()));
   const Rows in = x.rows();
   AddNorm out{adds ? empty_like(x) : Tensor(), empty_like(x)};
-  SavedNorm s{(adds ? out.sum : x).detached(), gamma.detached(), spec, adds};
+  Tensor mean, rstd;
   if (needs_grad({&x, &sub, &gamma, &beta})) {
-    s.rstd = Tensor::empty({in.rows}, DType::f32);
-    if (beta.defined()) s.mean = empty_like(s.rstd);
+    rstd = Tensor::empty({in.rows}, DType::f32);
+    if (beta.defined()) mean = empty_like(rstd);
   }
   kernels().norm({.x = in,
                   .sub = rows_of(sub),
@@ -75,8 +76,10 @@ AddNorm norm(const char* name, const Tensor& x, const Tensor& sub, const Dropout
                   .gamma = gamma.data<float>(),
                   .beta = values_of(beta),
                   .eps = eps,
-                  .mean = values_of(s.mean),
-                  .rstd = values_of(s.rstd)});
+                  .mean = values_of(mean),
+                  .rstd = values_of(rstd)});
+  if (!needs_record({&x, &sub, &gamma, &beta})) return out;
+  const SavedNorm s{(adds ? out.sum : x).detached(), gamma.detached(), spec, adds, mean, rstd};
   std::vector<Tensor> inputs = {x};
   for (const Tensor& input : {sub, gamma, beta}) {
     if (input.defined()) inputs.push_back(input);
