@@ -87,13 +87,20 @@ TEST(Activation, nan_is_not_hidden) {
 TEST(Activation, gelu_of_bf16_keeps_the_digits_of_its_tail) {
   for_each_target([] {
     constexpr int64_t kWidth = 601;
-    Matrix x(1, kWidth, DType::bf16), y(1, kWidth, DType::bf16);
+    Matrix x(1, kWidth, DType::bf16), y(1, kWidth, DType::bf16), one = x, slope = x;
     x.fill([](int64_t, int64_t c) { return -0.01 * static_cast<double>(c); });
-    kernels().activation(Activation::gelu, x, {}, y);
-    for (int64_t c = 0; c < kWidth; ++c) {
-      const double want = value(Activation::gelu, x.get(0, c));
-      if (x.get(0, c) <= -6) break;
-      EXPECT_NEAR(y.get(0, c), want, 0.006 * std::fabs(want)) << x.get(0, c);
+    one.fill([](int64_t, int64_t) { return 1; });
+    for (const Activation kind : {Activation::gelu, Activation::gelu_new}) {
+      kernels().activation(kind, x, {}, y);
+      kernels().activation_backward(kind, x, one, {}, slope);
+      for (int64_t c = 0; c < kWidth; ++c) {
+        constexpr double kStep = 1e-4;
+        const double at = x.get(0, c), want = value(kind, at);
+        if (at <= -6) break;
+        EXPECT_NEAR(y.get(0, c), want, 0.006 * std::fabs(want)) << at;
+        const double rise = (value(kind, at + kStep) - value(kind, at - kStep)) / (2 * kStep);
+        EXPECT_NEAR(slope.get(0, c), rise, 0.004 * std::fabs(rise) + 4e-6) << at;
+      }
     }
   });
 }

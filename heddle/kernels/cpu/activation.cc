@@ -2,7 +2,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/activation.cc"
 #include "heddle/kernels/activation.h"
-#include <type_traits>
 
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/gelu_pieces.h"
@@ -79,17 +78,16 @@ struct GeluByPieces {
     return hn::IfThenElse(hn::Gt(x, zero()), hn::Sub(splat(1.0f), at_minus), at_minus);
   }
 };
+template <const GeluPieces& (*pieces)()>
 struct GeluValueByPieces : GeluByPieces {
-  HWY_INLINE GeluValueByPieces() : GeluByPieces(pieces_of_normal_tail()) {}
+  HWY_INLINE GeluValueByPieces() : GeluByPieces(pieces()) {}
   HWY_INLINE Vec value(Vec x) const { return hn::Mul(x, by_sign(x, at_minus(hn::Abs(x)))); }
 };
+template <const GeluPieces& (*pieces)()>
 struct GeluSlopeByPieces : GeluByPieces {
-  HWY_INLINE GeluSlopeByPieces() : GeluByPieces(pieces_of_gelu_slope()) {}
+  HWY_INLINE GeluSlopeByPieces() : GeluByPieces(pieces()) {}
   HWY_INLINE Vec slope(Vec x) const { return by_sign(x, at_minus(hn::Abs(x))); }
 };
-#else
-using GeluValueByPieces = Gelu;
-using GeluSlopeByPieces = Gelu;
 #endif
 // x sigmoid(x) (Elfwing et al. 2017)
 struct Silu {
@@ -109,11 +107,22 @@ struct Tanh {
 
 // How an activation is computed for rows of T.
 template <class Op, class T>
-constexpr bool kByPieces = std::is_same_v<Op, Gelu>&& std::is_same_v<T, bf16>;
-template <class Op, class T>
-using ValueOf = std::conditional_t<kByPieces<Op, T>, GeluValueByPieces, Op>;
-template <class Op, class T>
-using SlopeOf = std::conditional_t<kByPieces<Op, T>, GeluSlopeByPieces, Op>;
+struct ComputedFor {
+  using Value = Op;
+  using Slope = Op;
+};
+#if HWY_TARGET == HWY_AVX3
+template <>
+struct ComputedFor<Gelu, bf16> {
+  using Value = GeluValueByPieces<pieces_of_normal_tail>;
+  using Slope = GeluSlopeByPieces<pieces_of_gelu_slope>;
+};
+template <>
+struct ComputedFor<GeluNew, bf16> {
+  using Value = GeluValueByPieces<pieces_of_tanh_tail>;
+  using Slope = GeluSlopeByPieces<pieces_of_tanh_slope>;
+};
+#endif
 
 // Calls f.operator()<Op>() with the type of the activation.
 template <class F>
@@ -134,7 +143,7 @@ void activation_impl(Activation kind, Rows x, const Dropout& dropout, Rows y) {
   visit_activation(kind, [&]<class Op>() {
     for_each_row(
         [&]<class T>(int64_t r) HWY_ATTR {
-          const ValueOf<Op, T> op;
+          const typename ComputedFor<Op, T>::Value op;
           DropoutRow mask(dropout, r);
           const auto px = at<T>(x, r);
           const auto py = at<T>(y, r);
@@ -150,7 +159,7 @@ void activation_backward_impl(Activation kind, Rows x, Rows dy, const Dropout& d
   visit_activation(kind, [&]<class Op>() {
     for_each_row(
         [&]<class T>(int64_t r) HWY_ATTR {
-          const SlopeOf<Op, T> op;
+          const typename ComputedFor<Op, T>::Slope op;
           DropoutRow mask(dropout, r);
           const auto px = at<T>(x, r);
           const auto pdy = at<T>(dy, r);

@@ -13,6 +13,15 @@ double slope_at_minus(double a) {
   const double density = std::exp(-a * a / 2) / std::sqrt(2 * std::numbers::pi);
   return normal_tail(a) - a * density;
 }
+// (1 - tanh u) / 2 = 1 / (1 + e^2u), u = sqrt(2 / pi) (a + 0.044715 a^3)
+double tanh_tail(double a) {
+  return 1 / (1 + std::exp(2 * std::sqrt(2 / std::numbers::pi) * a * (1 + 0.044715 * a * a)));
+}
+double tanh_slope_at_minus(double a) {
+  const double s = tanh_tail(a);
+  const double du = 2 * std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * a * a);
+  return s - a * s * (1 - s) * du;
+}
 
 // The cubic through Chebyshev's four points of each piece.
 template <class F>
@@ -44,6 +53,14 @@ const GeluPieces& pieces_of_normal_tail() {
 }
 const GeluPieces& pieces_of_gelu_slope() {
   static const GeluPieces pieces = pieces_of(slope_at_minus);
+  return pieces;
+}
+const GeluPieces& pieces_of_tanh_tail() {
+  static const GeluPieces pieces = pieces_of(tanh_tail);
+  return pieces;
+}
+const GeluPieces& pieces_of_tanh_slope() {
+  static const GeluPieces pieces = pieces_of(tanh_slope_at_minus);
   return pieces;
 }
 
