@@ -122,7 +122,7 @@ inline void scan_logits(const LogitScanArgs& a) {
 }  // namespace definition
 
 struct ReduceKernels {
-  void (*sum_columns)(Rows x, float* y);  ///< y[c] = sum over rows, chunks of 256 rows in order
+  void (*sum_columns)(Rows x, float* y);  ///< y[c] = sum over rows, chunks of 128 rows in order
   void (*sum_rows)(Rows x, float* y);     ///< y[r] = sum over columns
   /// y[s] = the mean of rows [offsets[s], offsets[s + 1]), at least one, summed in order.
   void (*segment_mean)(Rows x, const int64_t* offsets, Rows y);

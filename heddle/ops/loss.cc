@@ -65,8 +65,10 @@ class FusedLoss {
     wanted_ = needs_grad({&x, &w, &bias});
     is_small_ = w.elements() * size_of(w.dtype()) <= kSmallWeight;
     const int64_t row_bytes = vocab * copies() * size_of(x.dtype());
-    chunk_ = std::clamp<int64_t>(kChunkBytes / row_bytes / kBlockRows * kBlockRows, 2 * kBlockRows,
-                                 std::max(count, 2 * kBlockRows));
+    // Like chunks, so that none is a few rows whose weight gradient costs as much as any.
+    const int64_t chunks = std::max<int64_t>(1, (count * row_bytes - 1) / kChunkBytes + 1);
+    const int64_t step = 2 * kBlockRows, least = (count - 1) / chunks + 1;
+    chunk_ = std::max(step, (least + step - 1) / step * step);
     block_ = is_small_ ? std::max<int64_t>(16, kBlockRows / copies()) : chunk_;
     const int64_t threads = is_small_ ? num_threads() : 1;
     logits_ = Tensor::empty({threads * block_ * copies(), vocab}, DType::f32);

@@ -14,7 +14,8 @@ inline constexpr float kGeluEnd = 6, kGeluPiecesPerUnit = 31 / kGeluEnd;
 /// Phi(-a), to 1e-3 of its value, and the slope of GELU at -a, to 2e-6.
 const GeluPieces& pieces_of_normal_tail();
 const GeluPieces& pieces_of_gelu_slope();
-/// The same of GELU by tanh: what it multiplies -a by, to 3e-3 of its value, and its slope, to 2e-6.
+/// The same of GELU by tanh: what it multiplies -a by, to 3e-3 of its value, and its slope, to
+/// 2e-6.
 const GeluPieces& pieces_of_tanh_tail();
 const GeluPieces& pieces_of_tanh_slope();
 

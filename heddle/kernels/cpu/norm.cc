@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kRowChunk = 256;
+// Rows whose sums are added up apart: part of the bits of sums over rows.
+constexpr int64_t kRowChunk = 128;
 
 // sum = x + dropout(sub), rounded as h keeps it: the backward pass sees h, not what it was before.
 // Returns the mean of the row.

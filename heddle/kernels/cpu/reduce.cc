@@ -18,7 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kRowChunk = 256;
+// Rows whose sums are added up apart: part of the bits of sums over rows.
+constexpr int64_t kRowChunk = 128;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // y[c] = sum of x[begin .. end)[c], rows in order, for the `count` vectors from column c on.
