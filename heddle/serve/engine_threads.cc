@@ -16,9 +16,7 @@ EngineThreads::~EngineThreads() {
     for (Worker& worker : workers_) worker.wakes.notify_one();
   }
   for (Worker& worker : workers_) worker.thread.join();
-  for (const Schedulers* some : {&leaving_, &schedulers_}) {
-    for (const auto& scheduler : *some) scheduler->clear();
-  }
+  for (const auto& scheduler : all()) scheduler->clear();
 }
 
 // As many as the scheduler with the most engines has; one in any case.
@@ -53,14 +51,27 @@ void EngineThreads::replace(Schedulers schedulers) {
   hire();
 }
 
-bool EngineThreads::has_work(size_t index) const {
-  const auto waits = [&](const auto& s) { return index < s->engines() && s->has_work(index); };
-  return std::ranges::any_of(leaving_, waits) || std::ranges::any_of(schedulers_, waits);
+// Those that leave first: their models' memory is free once they are done.
+EngineThreads::Schedulers EngineThreads::all() const {
+  Schedulers all;
+  for (const auto& one : leaving_) {
+    if (auto scheduler = one.lock()) all.push_back(std::move(scheduler));
+  }
+  all.insert(all.end(), schedulers_.begin(), schedulers_.end());
+  return all;
 }
 
-// Lets go of schedulers that have left, too.
+bool EngineThreads::has_work(size_t index) const {
+  const auto waits = [&](const auto& s) { return index < s->engines() && s->has_work(index); };
+  const auto held_waits = [&](const auto& one) {
+    const auto scheduler = one.lock();
+    return scheduler && waits(scheduler);
+  };
+  return std::ranges::any_of(leaving_, held_waits) || std::ranges::any_of(schedulers_, waits);
+}
+
 void EngineThreads::wake_others() {
-  std::erase_if(leaving_, [](const auto& scheduler) { return scheduler->is_idle(); });
+  std::erase_if(leaving_, [](const auto& one) { return one.expired(); });
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].is_asleep && has_work(i)) workers_[i].wakes.notify_one();
   }
@@ -80,11 +91,9 @@ void EngineThreads::run(size_t index) {
       worker.is_asleep = false;
       if (is_ending_) return;
       if (index == 0) tasks.swap(tasks_);
-      for (const Schedulers* some : {&leaving_, &schedulers_}) {
-        std::ranges::copy_if(*some, std::back_inserter(schedulers),
-                             [&](const auto& s) { return index < s->engines(); });
-      }
+      schedulers = all();
     }
+    std::erase_if(schedulers, [&](const auto& s) { return index >= s->engines(); });
     for (const auto& task : tasks) {
       try {
         task();

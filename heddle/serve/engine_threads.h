@@ -27,7 +27,9 @@ class EngineThreads {
   void wake();
   /// From any thread: the first one does this before its next step. What it throws is logged.
   void post(std::function<void()> task);
-  /// These come in the place of those before, which leave once their jobs are done. For one thread.
+  /// These come in the place of those before, which are stepped for as long as anybody has them: a
+  /// request that took its model before may still give it jobs, and jobs hold their scheduler. For
+  /// one thread.
   void replace(Schedulers schedulers);
 
  private:
@@ -39,11 +41,13 @@ class EngineThreads {
 
   void hire();
   void run(size_t index);
+  Schedulers all() const;
   bool has_work(size_t index) const;
   void wake_others();
 
   std::mutex mutex_;  // of all below
-  Schedulers schedulers_, leaving_;
+  Schedulers schedulers_;
+  std::vector<std::weak_ptr<Scheduler>> leaving_;
   std::vector<std::function<void()>> tasks_;  // of the first thread
   bool is_ending_ = false;
   std::deque<Worker> workers_;

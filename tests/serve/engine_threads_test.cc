@@ -74,13 +74,40 @@ TEST(EngineThreads, schedulers_that_are_replaced_end_their_jobs_and_are_let_go_o
   Countdown countdown(20);
   for (size_t i = 0; i < 20; ++i) {
     Job job = subject.job(i);
-    job.on_end = [&](JobEnd, std::span<const Hypothesis>) { countdown(); };
+    job.on_end = [&, first](JobEnd, std::span<const Hypothesis>) { countdown(); };
     first->submit(std::move(job));
   }
   first.reset();
   threads.replace({subject.scheduler(1)});
   threads.wake();
   EXPECT_TRUE(countdown.comes());
+  for (int i = 0; i < 1000 && !leaving.expired(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(leaving.expired());
+}
+
+TEST(EngineThreads, a_job_for_a_scheduler_that_was_taken_before_it_was_replaced_is_done) {
+  const Subject subject;
+  auto taken = subject.scheduler(2);  // by a request, which has not given it a job yet
+  const std::weak_ptr<Scheduler> leaving = taken;
+  const auto next = subject.scheduler(2);
+  EngineThreads threads({taken});
+  threads.replace({next});
+  const auto do_one = [&](const std::shared_ptr<Scheduler>& scheduler) {
+    Countdown countdown(1);
+    Job job = subject.job(0);
+    job.on_end = [&, scheduler](JobEnd outcome, std::span<const Hypothesis>) {
+      EXPECT_EQ(outcome, JobEnd::done);
+      countdown();
+    };
+    scheduler->submit(std::move(job));
+    threads.wake();
+    return countdown.comes();
+  };
+  ASSERT_TRUE(do_one(next));  // all threads have looked around since
+  EXPECT_TRUE(do_one(taken));
+  taken.reset();
   for (int i = 0; i < 1000 && !leaving.expired(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
