@@ -86,6 +86,26 @@ TEST(BestTokens, forced_row_has_the_forced_id_only) {
   EXPECT_EQ(tokens[3].id, -1);
 }
 
+TEST(BestTokens, a_forced_token_is_its_own_where_it_is_the_likeliest_that_may_come) {
+  Tensor logits = random_logits(1, 3000, 6);
+  logits.data<float>()[7] = 40, logits.data<float>()[2500] = 30;
+  const auto is_own = [&](int32_t id, BestTokensRow row) {
+    row.forced = id;
+    const auto tokens = best_tokens_of_rows(logits, std::span(&row, 1));
+    EXPECT_EQ(tokens[0].id, id);
+    return tokens[0].is_own;
+  };
+  const std::vector<int32_t> first = {7};
+  EXPECT_TRUE(is_own(7, {}));
+  EXPECT_FALSE(is_own(2500, {}));
+  EXPECT_TRUE(is_own(2500, {.count = 3, .suppressed = first}));
+  EXPECT_FALSE(is_own(7, {.banned = first}));
+  TokenSet allowed(3000);
+  allowed.add(2500), allowed.add(11);
+  EXPECT_TRUE(is_own(2500, {.allowed = &allowed}));
+  EXPECT_FALSE(is_own(11, {.allowed = &allowed}));
+}
+
 TEST(BestTokens, logits_that_are_not_finite_are_a_data_error) {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),

@@ -121,6 +121,63 @@ TEST(Translations, what_was_cut_is_said) {
             "length");
 }
 
+// A model of random weights writes on until it must end. Here the end is a little likelier than
+// some token that it writes: the first for which a translation of the text is shorter. returns: how
+// long
+bool write_model_that_ends(const std::string& folder, const std::string& text, int64_t beam) {
+  const Tokenizer& tokenizer = testing::shared_tokenizer();
+  const int64_t vocab = tokenizer.vocab_size();
+  std::vector<int32_t> source = tokenizer.encode(text);
+  source.push_back(tokenizer.eos_id());
+  TranslateOptions options{.longest_without_end = 30};
+  options.search.beam = beam;
+  for (int64_t token = 4; token < vocab; ++token) {
+    testing::SmallModel m(testing::small_config(vocab));
+    for (auto& p : m.parameters.all()) {
+      const Tensor& rows = p->value();
+      if (rows.rank() != 2 || rows.size(0) != vocab) continue;
+      const int64_t width = rows.size(1);
+      float* x = p->value().data<float>();
+      for (int64_t i = 0; i < width; ++i) {
+        x[tokenizer.eos_id() * width + i] = 4 * x[token * width + i];
+      }
+      p->changed(true);
+    }
+    const auto found = translate_ids(m.model, std::span(&source, 1), options);
+    const int64_t length = std::ssize(found[0].ids);
+    if (length < 2 || length >= 30) continue;
+    save_model(folder, *m.made, m.parameters, {.tokenizer = &tokenizer});
+    return true;
+  }
+  return false;
+}
+
+TEST(Translations, a_text_that_ends_by_itself_at_the_last_place_was_not_cut) {
+  const testing::TempDir folder;
+  const std::string path = (folder / "en-de").string(), text = "two men and a dog";
+  for (const int64_t beam : {1, 3}) {
+    ASSERT_TRUE(write_model_that_ends(path, text, beam));
+    ServiceOptions options;
+    options.models = {path};
+    Running running(options);
+    Json body = Json::object({{"text", text}, {"beam", beam}, {"max_tokens", 30}});
+    const Json free = post(running.port(), "/v1/translations", body.dump()).json();
+    const int64_t length = free.at("usage").get_int("target_tokens");
+    ASSERT_LT(length, 30);
+    for (const int64_t most : {length + 1, length, length - 1}) {
+      if (most < 1) continue;
+      body["max_tokens"] = most, body["stream"] = false;
+      const std::string wanted = most < length ? "length" : "stop";
+      const Json whole = post(running.port(), "/v1/translations", body.dump()).json();
+      EXPECT_EQ(first_of(whole).get_string("finish_reason"), wanted) << beam << " " << most;
+      EXPECT_EQ(first_of(whole).get_string("text") == first_of(free).get_string("text"),
+                most >= length);
+      body["stream"] = true;
+      EXPECT_EQ(events_of(running.port(), body).back().get_string("finish_reason"), wanted);
+    }
+  }
+}
+
 TEST(Translations, what_all_hypotheses_agree_on_is_never_taken_back) {
   Running running;
   for (const int64_t beam : {1, 4}) {

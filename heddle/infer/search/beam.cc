@@ -91,13 +91,13 @@ NextToken without_rules(const TokensSoFar& row, const Tensor& logits, int64_t r)
   const bool may_end = !o.ends.empty() && row.allowed == nullptr;
   const BestTokensRow anything = {
       .suppressed = o.suppressed, .forced = may_end ? o.ends[0] : -1, .allowed = row.allowed};
-  const NextToken token = best_tokens(logits.slice(0, r, 1), anything)[0];
+  NextToken token = best_tokens(logits.slice(0, r, 1), anything)[0];
+  token.is_own = true;  // nothing else would have come
   check(token.id >= 0, ErrorKind::usage, "all tokens of the vocabulary are suppressed");
   return token;
 }
 
 bool is_sampled(const TokensSoFar& row) { return row.options->search->samples; }
-
 bool needs_logits(const TokensSoFar& row) { return is_sampled(row) || has_rules(*row.options); }
 
 using Tokens = std::vector<NextToken>;
@@ -218,7 +218,11 @@ NextToken sample_of_row(const Rows& logits, int64_t r, const SampleRow& o) {
   thread_local std::vector<DrawCandidate> tokens;
   const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
   const LogitScale scale = scale_of_row(logits, r);
-  if (o.forced >= 0) return {o.forced, scale.log_p(x[o.forced])};
+  if (o.forced >= 0) {
+    SampleRow free = o;
+    free.forced = -1;
+    return {o.forced, scale.log_p(x[o.forced]), sample_of_row(logits, r, free).id == o.forced};
+  }
   const double temperature = o.search->temperature.value_or(1);
   collect(x, o, temperature, tokens);
   if (tokens.empty()) return {};
@@ -230,34 +234,6 @@ NextToken sample_of_row(const Rows& logits, int64_t r, const SampleRow& o) {
   const DrawCandidate& token = drawn(tokens, o.draw);
   return {token.id, scale.log_p(token.logit)};
 }
-
-}  // namespace
-
-double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position) {
-  static constexpr uint64_t kSite = hash_name("translate.sample");
-  const RngKey key =
-      make_key(seed, static_cast<uint64_t>(sample), kSite, static_cast<uint64_t>(line));
-  const auto at = static_cast<uint64_t>(position);
-  const PhiloxCounter random =
-      philox({static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0}, key);
-  const uint64_t bits = (uint64_t{random[0]} << 32 | random[1]) >> 11;
-  return static_cast<double>(bits) * 0x1p-53;
-}
-
-std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const SampleRow> rows) {
-  const Rows all = logits.rows();
-  std::vector<int64_t> numbers;
-  for (int64_t r = 0; r < all.rows; ++r) {
-    if (rows[r].search != nullptr) numbers.push_back(r);
-  }
-  const ProfiledCall timed("sample_tokens", {.bytes = std::ssize(numbers) * all.width * 4});
-  std::vector<NextToken> tokens(numbers.size());
-  parallel_for(std::ssize(numbers),
-               [&](int64_t i) { tokens[i] = sample_of_row(all, numbers[i], rows[numbers[i]]); });
-  return tokens;
-}
-
-namespace {
 
 bool is_limited(const TokensSoFar& row) { return row.options->candidates != nullptr; }
 
@@ -338,6 +314,30 @@ Tokens tokens_of_candidates(const CandidateOutput& limited, const Tensor& logits
 }
 
 }  // namespace
+
+double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position) {
+  static constexpr uint64_t kSite = hash_name("translate.sample");
+  const RngKey key =
+      make_key(seed, static_cast<uint64_t>(sample), kSite, static_cast<uint64_t>(line));
+  const auto at = static_cast<uint64_t>(position);
+  const PhiloxCounter random =
+      philox({static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0}, key);
+  const uint64_t bits = (uint64_t{random[0]} << 32 | random[1]) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const SampleRow> rows) {
+  const Rows all = logits.rows();
+  std::vector<int64_t> numbers;
+  for (int64_t r = 0; r < all.rows; ++r) {
+    if (rows[r].search != nullptr) numbers.push_back(r);
+  }
+  const ProfiledCall timed("sample_tokens", {.bytes = std::ssize(numbers) * all.width * 4});
+  std::vector<NextToken> tokens(numbers.size());
+  parallel_for(std::ssize(numbers),
+               [&](int64_t i) { tokens[i] = sample_of_row(all, numbers[i], rows[numbers[i]]); });
+  return tokens;
+}
 
 std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
                                    const nn::Run& run, std::span<const TokensSoFar> rows,
@@ -455,7 +455,7 @@ Hypothesis BeamSearch::extended(const Hypothesis& h, const NextToken& token, dou
   Hypothesis longer = h;
   longer.log_p = log_p;
   if (contains(ends_, token.id)) {
-    longer.ended = EndedBy::eos;
+    longer.ended = EndedBy::eos, longer.is_cut = !token.is_own;
     return longer;
   }
   longer.ids.push_back(token.id);
@@ -463,7 +463,7 @@ Hypothesis BeamSearch::extended(const Hypothesis& h, const NextToken& token, dou
   if (goes_on_ && !goes_on_(longer)) {
     longer.ended = EndedBy::stop;
   } else if (is_last()) {
-    longer.ended = EndedBy::length;
+    longer.ended = EndedBy::length, longer.is_cut = true;
   }
   return longer;
 }

@@ -90,6 +90,8 @@ struct Hypothesis {
   int64_t parent = 0;              ///< number among live() of the last step that it goes on from
   double score = 0;                ///< of one that ended: log p over the length penalty
   EndedBy ended = EndedBy::nothing;
+  bool is_cut = false;  ///< it ended because there was no more room: by its length, or by an end
+                        ///< that was forced where another token would have come
 };
 
 /// One step of the search of one sequence, for who wants to watch.

@@ -28,7 +28,8 @@ class TopTokens {
         sum_blocks_(blocks_of(vocab, LogitScanArgs::kSumBlock)),
         maxima_(rows.size() * static_cast<size_t>(blocks_), kNone),
         sums_(rows.size() * static_cast<size_t>(sum_blocks_)),
-        best_(rows.size()) {}
+        best_(rows.size()),
+        forced_(rows.size(), kNone) {}
 
   // logits: [rows, some], of the ids from `first` on, a multiple of kSumBlock
   void add(const Rows& logits, int64_t first) {
@@ -78,6 +79,11 @@ class TopTokens {
         if (rows_[row].count == 0) continue;
         const LogitScale s = scale(r);
         NextToken* to = tokens.data() + at[row];
+        if (const int32_t id = rows_[row].forced; id >= 0) {
+          const bool is_own = !best_[row].empty() && best_[row][0].id == id;
+          *to = {id, rows_[row].scores ? s.log_p(forced_[row]) : 0, is_own};
+          continue;
+        }
         for (const Logit& l : best_[row]) {
           *to++ = {l.id, rows_[row].scores ? s.log_p(l.value) : 0};
         }
@@ -118,12 +124,9 @@ class TopTokens {
     std::vector<Logit>& best = best_[static_cast<size_t>(r)];
     const BestTokensRow& o = rows_[static_cast<size_t>(r)];
     if (o.count == 0) return;
-    if (o.forced >= 0) {
-      const auto at = static_cast<size_t>(o.forced - first);
-      if (o.forced >= first && at < x.size()) best.assign(1, {o.forced, x[at]});
-      return;
-    }
-    const auto count = static_cast<size_t>(o.count);
+    const auto at = static_cast<size_t>(o.forced - first);
+    if (o.forced >= first && at < x.size()) forced_[static_cast<size_t>(r)] = x[at];
+    const auto count = o.forced >= 0 ? size_t{1} : static_cast<size_t>(o.count);
     const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
     const float* most = maxima(r, first);
     for (size_t b = 0; b * kBlock < x.size(); ++b) {
@@ -145,6 +148,7 @@ class TopTokens {
   int64_t blocks_, sum_blocks_;
   std::vector<float> maxima_, sums_;      // [rows, blocks]
   std::vector<std::vector<Logit>> best_;  // of each row
+  std::vector<float> forced_;             // of each row: the logit of the token that is forced
 };
 
 // Ids of a part of the vocabulary: what a thread holds of it then stays in its second cache.

@@ -15,6 +15,7 @@ namespace heddle {
 struct NextToken {
   int32_t id = -1;
   float log_p = 0;
+  bool is_own = true;  ///< not of a token that was forced where another one would have come
 };
 
 /// Whether it is one of them; of few ids.
@@ -27,9 +28,11 @@ struct BestTokensRow {
   int64_t count = 1;                         ///< tokens; 0: none, the row is passed over
   std::span<const int32_t> suppressed = {};  ///< ids that must not come (their share of p stays)
   std::span<const int32_t> banned = {};      ///< further ids that must not come
-  int32_t forced = -1;  ///< the only token, whatever is suppressed or banned; -1: any
-  bool scores = true;   ///< whether log p is wanted; without, it is 0
-  int64_t width = -1;   ///< so many columns are the row, those behind it are nothing; -1: all
+  /// The only token, whatever is suppressed or banned; its own if it is the likeliest of those that
+  /// may come; -1: any
+  int32_t forced = -1;
+  bool scores = true;  ///< whether log p is wanted; without, it is 0
+  int64_t width = -1;  ///< so many columns are the row, those behind it are nothing; -1: all
   const TokenSet* allowed = nullptr;  ///< the only ids that may come; null: any
 };
 

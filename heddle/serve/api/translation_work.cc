@@ -166,7 +166,6 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
     const std::vector<int32_t>& ids = work.sources.emplace_back(source_ids(
         model.loaded(), work.texts[i], fmt::format("text {}", i + 1), work.truncates, &cut));
     work.are_cut.push_back(cut > 0);
-    work.longest.push_back(0);
     if (ids.empty()) {
       empty.push_back(i);
       continue;
@@ -175,8 +174,6 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
     if (options.prefixes.size() > 1) options.prefixes = {work.options.prefixes[i]};
     tokens += std::ssize(ids);
     Request request = translation_request(model.loaded().translator(), ids, options);
-    work.longest.back() = request.longest_output;
-    work.forces_end = token_id(request.search.forced_eos).has_value();
     if (work.on_partial) {
       request.on_step = [pending, i, shared = SharedBeginning()](const DecodeStep& step) mutable {
         if (shared.step(step)) pending->take_partial(i, shared.ids());

@@ -53,18 +53,11 @@ struct TranslationWork {
   std::vector<std::vector<int32_t>> sources = {};  ///< set by start_translation(): ids of the texts
   /// Set as texts are done: what each Translation and its others come of; none of an empty text.
   std::vector<std::vector<Hypothesis>> found = {};
-  bool truncates = false;             ///< cuts a text that is too long, where it is refused else
-  std::vector<bool> are_cut = {};     ///< which texts were
-  std::vector<int64_t> longest = {};  ///< tokens and end that the translation of each may have
-  bool forces_end = false;            ///< at that length, as the model's rules say
+  bool truncates = false;          ///< cuts a text that is too long, where it is refused else
+  std::vector<bool> are_cut = {};  ///< which texts were
 
-  /// Whether the translation of text i ended because there was no more room: at the last place
-  /// nothing but the end may come where that is forced.
-  bool is_full(size_t i) const {
-    if (found[i].empty()) return false;
-    const bool is_forced = std::ssize(found[i][0].ids) + 1 >= longest[i] && forces_end;
-    return is_forced || found[i][0].ended == EndedBy::length;
-  }
+  /// Whether the translation of text i ended because there was no more room.
+  bool is_full(size_t i) const { return !found[i].empty() && found[i][0].is_cut; }
 };
 
 /// Word alignments of all texts, by attention: a pass over the finished ones. On the engine's
