@@ -93,6 +93,58 @@ TEST(JsonConstraint, texts_of_random_tokens_parse_and_fit_however_short_they_mus
   EXPECT_EQ(texts, 1560);
 }
 
+// Reads a text as a model would have written it. returns: the most that the constraint took
+// meanwhile
+int64_t most_bytes(TokenConstraint& constraint, const std::string& text) {
+  const std::vector<int32_t> ids = shared_tokenizer().encode(text);
+  int64_t most = 0;
+  for (size_t n = 0; n <= ids.size(); ++n) {
+    const std::span<const int32_t> so_far(ids.data(), n);
+    if (constraint.is_over(so_far)) break;
+    const TokenSet set = constraint.allowed(so_far, 2000);
+    EXPECT_TRUE(n == ids.size() || set.contains(ids[n])) << text << " token " << n;
+    most = std::max(most, constraint.size());
+  }
+  return most;
+}
+
+// Of a vocabulary of 151,643 tokens, the places of which are told apart by few of them.
+TEST(JsonConstraint, what_is_known_of_places_takes_little_memory_however_large_the_vocabulary) {
+  const Tokenizer& tokenizer = shared_tokenizer();
+  const Json schema = Json::parse(
+      R"({"type": "object", "properties": {"events": {"type": "array", "items": {"type": "object",
+          "properties": {"title": {"type": "string"}, "date": {"type": "string", "maxLength": 20},
+                         "kind": {"enum": ["meeting", "holiday"]}, "seats": {"type": "integer"}},
+          "required": ["title", "kind"], "additionalProperties": false}}},
+          "required": ["events"], "additionalProperties": false})");
+  std::string text = R"({"events": [)";
+  for (int i = 0; i < 8; ++i) {
+    text += std::string(i > 0 ? ", " : "") + R"({"title": "dogs and birds", "date": "2026-11-)" +
+            std::to_string(10 + i) + R"(", "kind": "holiday", "seats": )" + std::to_string(i * 37) +
+            "}";
+  }
+  const auto constraint = make_json_constraint(schema, tokenizer, 151'643, {tokenizer.eos_id()});
+  EXPECT_LT(most_bytes(*constraint, text + "]}"), 500'000);
+  // Another one of the same schema has it from the first.
+  const auto again = make_json_constraint(schema, tokenizer, 151'643, {tokenizer.eos_id()});
+  EXPECT_GT(again->size(), constraint->size() / 4);
+}
+
+TEST(JsonConstraint, memory_is_bounded_where_every_character_is_a_place_of_its_own) {
+  const Tokenizer& tokenizer = shared_tokenizer();
+  const Json schema = Json::parse(
+      R"({"type": "object", "additionalProperties": {"anyOf": [{"type": "string", "maxLength": 900},
+          {"enum": ["aaaaaaaa", "bbbbbbbb"]}, {"type": "array", "items": {"type": "string"}}]}})");
+  std::string text = "{";
+  for (int i = 0; i < 30; ++i) {
+    text += (i > 0 ? ", \"key number " : "\"key number ") + std::to_string(i) + "\": \"" +
+            std::string(static_cast<size_t>(20 + 10 * i), 'a') + "\"";
+  }
+  const auto constraint =
+      make_json_constraint(schema, tokenizer, tokenizer.vocab_size(), {tokenizer.eos_id()});
+  EXPECT_LT(most_bytes(*constraint, text + "}"), 2 << 20);
+}
+
 TEST(JsonConstraint, a_model_of_random_weights_writes_what_fits_for_any_seed) {
   const testing::TempDir folder;
   testing::write_language_model((folder / "gpt").string());
@@ -154,6 +206,9 @@ TEST(JsonConstraint, what_is_not_read_of_schemas_is_refused_by_its_name) {
           {"no JSON text"});
   refuses(R"(false)", {"no JSON text"});
   refuses(R"(7)", {"object"});
+  std::string words = R"({"enum": ["w)";
+  for (int i = 0; i < 70'000; ++i) words += "\", \"w" + std::to_string(i);
+  refuses((words + "\"]}").c_str(), {"too large", "65536 rules"});
 }
 
 TEST(JsonConstraint, schemas_may_name_themselves) {

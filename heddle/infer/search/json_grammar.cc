@@ -14,9 +14,9 @@ namespace {
 
 using Kind = JsonRule::Kind;
 
-constexpr int kDeepest = 32;            // levels of objects and arrays
-constexpr int32_t kNever = -1;          // no text
-constexpr size_t kMostRules = 200'000;  // of a grammar
+constexpr int kDeepest = 32;           // levels of objects and arrays
+constexpr int32_t kNever = -1;         // no text
+constexpr size_t kMostRules = 65'536;  // of a grammar
 
 const std::set<std::string, std::less<>> kAnnotations = {
     "title",      "description", "default",   "examples", "$schema",     "$id",   "$comment",
@@ -32,39 +32,55 @@ class GrammarBuilder {
     check(value != kNever, ErrorKind::usage, "no JSON text of at most {} levels fits the schema",
           kDeepest);
     grammar_.start = sequence({optional(literal(" ")), value});
+    grammar_.rules.shrink_to_fit(), grammar_.texts.shrink_to_fit();
+    grammar_.all_parts.shrink_to_fit(), grammar_.sets.shrink_to_fit();
     return std::move(grammar_);
   }
 
  private:
   // --- rules -------------------------------------------------------------------------------------
 
-  int32_t add(JsonRule rule) {
-    check(grammar_.rules.size() < kMostRules, ErrorKind::usage, "the schema is too large");
-    grammar_.rules.push_back(std::move(rule));
+  int32_t add(const JsonRule& rule) {
+    check(grammar_.rules.size() < kMostRules, ErrorKind::usage,
+          "the schema is too large: it comes to more than {} rules, some six a property",
+          kMostRules);
+    grammar_.rules.push_back(rule);
     return static_cast<int32_t>(grammar_.rules.size() - 1);
+  }
+  int32_t add(JsonRule rule, std::span<const int32_t> parts) {
+    rule.first = static_cast<uint32_t>(grammar_.all_parts.size());
+    rule.count = static_cast<uint32_t>(parts.size());
+    grammar_.all_parts.insert(grammar_.all_parts.end(), parts.begin(), parts.end());
+    return add(rule);
   }
   int64_t bytes_of(int32_t rule) const { return grammar_.rules[static_cast<size_t>(rule)].bytes; }
 
-  int32_t literal(std::string text) {
-    const auto size = std::ssize(text);
-    return add({.kind = Kind::literal, .text = std::move(text), .bytes = size});
+  int32_t literal(std::string_view text) {
+    const JsonRule rule{.kind = Kind::literal,
+                        .first = static_cast<uint32_t>(grammar_.texts.size()),
+                        .count = static_cast<uint32_t>(text.size()),
+                        .bytes = std::ssize(text)};
+    grammar_.texts += text;
+    return add(rule);
   }
   int32_t bytes(std::initializer_list<std::pair<int, int>> ranges) {
-    JsonRule rule{.kind = Kind::bytes, .bytes = 1};
+    std::array<uint64_t, 4> set = {};
     for (const auto& [first, last] : ranges) {
-      for (int b = first; b <= last; ++b)
-        rule.set[static_cast<size_t>(b) / 64] |= uint64_t{1} << (b % 64);
+      for (int b = first; b <= last; ++b) {
+        set[static_cast<size_t>(b) / 64] |= uint64_t{1} << (b % 64);
+      }
     }
-    return add(std::move(rule));
+    grammar_.sets.push_back(set);
+    const auto number = static_cast<uint32_t>(grammar_.sets.size() - 1);
+    return add({.kind = Kind::bytes, .first = number, .bytes = 1});
   }
-  int32_t sequence(std::vector<int32_t> parts) {
+  int32_t sequence(const std::vector<int32_t>& parts) {
     JsonRule rule{.kind = Kind::sequence};
     for (const int32_t part : parts) {
       if (part == kNever) return kNever;
       rule.bytes = std::min(rule.bytes + bytes_of(part), kUnbounded);
     }
-    rule.parts = std::move(parts);
-    return add(std::move(rule));
+    return add(rule, parts);
   }
   int32_t choice(std::vector<int32_t> parts) {
     std::erase(parts, kNever);
@@ -72,17 +88,16 @@ class GrammarBuilder {
     if (parts.size() == 1) return parts[0];
     JsonRule rule{.kind = Kind::choice, .bytes = std::numeric_limits<int64_t>::max()};
     for (const int32_t part : parts) rule.bytes = std::min(rule.bytes, bytes_of(part));
-    rule.parts = std::move(parts);
-    return add(std::move(rule));
+    return add(rule, parts);
   }
   int32_t repeat(int32_t part, int64_t least, int64_t most) {
     if (part == kNever) return least == 0 ? sequence({}) : kNever;
     const int64_t each = std::max<int64_t>(1, bytes_of(part));
     return add({.kind = Kind::repeat,
-                .parts = {part},
                 .least = least,
                 .most = most,
-                .bytes = least > kUnbounded / each ? kUnbounded : least * bytes_of(part)});
+                .bytes = least > kUnbounded / each ? kUnbounded : least * bytes_of(part)},
+               std::span(&part, 1));
   }
   int32_t optional(int32_t part) { return choice({sequence({}), part}); }
   int32_t mark(Kind kind) { return add({.kind = kind, .bytes = kind == Kind::free_key ? 1 : 0}); }
@@ -140,7 +155,9 @@ class GrammarBuilder {
     });
   }
   int32_t string(int64_t least, int64_t most) {
-    return sequence({literal("\""), repeat(character(), least, most), literal("\"")});
+    return once(fmt::format("string {} {}", least, most), [&] {
+      return sequence({literal("\""), repeat(character(), least, most), literal("\"")});
+    });
   }
   int32_t integer() {
     return once("integer", [&] {
@@ -367,6 +384,12 @@ class GrammarBuilder {
 };
 
 }  // namespace
+
+int64_t JsonGrammar::size() const {
+  return static_cast<int64_t>(rules.capacity() * sizeof(JsonRule) + texts.capacity() +
+                              all_parts.capacity() * sizeof(int32_t) +
+                              sets.capacity() * sizeof(sets[0]));
+}
 
 JsonGrammar json_grammar(const Json& schema) { return GrammarBuilder(schema).build(); }
 

@@ -46,29 +46,30 @@ void JsonMatcher::expand(JsonStack stack, std::vector<JsonStack>& to, int depth)
       case Kind::bytes: return add(std::move(stack), to);
       case Kind::free_key: return add(std::move(stack), to);
       case Kind::literal:
-        if (top.at < std::ssize(r.text)) return add(std::move(stack), to);
+        if (top.at < r.count) return add(std::move(stack), to);
         stack.frames.pop_back();
         break;
       case Kind::sequence: {
-        if (top.at == std::ssize(r.parts)) {
+        if (top.at == r.count) {
           stack.frames.pop_back();
           break;
         }
-        const int32_t part = r.parts[static_cast<size_t>(top.at++)];
+        const int32_t part = grammar_->parts(r)[static_cast<size_t>(top.at++)];
         // Nothing is left of the last part's sequence: stacks stay short.
-        if (top.at == std::ssize(r.parts)) stack.frames.pop_back();
+        if (top.at == r.count) stack.frames.pop_back();
         stack.frames.push_back({part, 0});
         break;
       }
       case Kind::choice: {
         stack.frames.pop_back();
         // The last goes on here: members of an object are choices whose last part is the next one.
-        for (size_t i = 0; i + 1 < r.parts.size(); ++i) {
+        const std::span<const int32_t> parts = grammar_->parts(r);
+        for (const int32_t part : parts.first(parts.size() - 1)) {
           JsonStack other = stack;
-          other.frames.push_back({r.parts[i], 0});
+          other.frames.push_back({part, 0});
           expand(std::move(other), to, depth + 1);
         }
-        stack.frames.push_back({r.parts.back(), 0});
+        stack.frames.push_back({parts.back(), 0});
         break;
       }
       case Kind::repeat: {
@@ -84,7 +85,7 @@ void JsonMatcher::expand(JsonStack stack, std::vector<JsonStack>& to, int depth)
         }
         // Times are counted as long as they matter.
         if (r.most < kUnbounded || top.at < r.least) ++top.at;
-        stack.frames.push_back({r.parts[0], 0});
+        stack.frames.push_back({grammar_->parts(r)[0], 0});
         break;
       }
       case Kind::open_keys:
@@ -105,9 +106,9 @@ bool JsonMatcher::step(JsonStack& stack, uint8_t byte) const {
   const JsonRule& r = rule(top.rule);
   if (r.kind == Kind::free_key) return step_key(stack, byte);
   if (r.kind == Kind::literal) {
-    return static_cast<uint8_t>(r.text[static_cast<size_t>(top.at++)]) == byte;
+    return static_cast<uint8_t>(grammar_->text(r)[static_cast<size_t>(top.at++)]) == byte;
   }
-  if (!r.has(byte)) return false;
+  if (!grammar_->has(r, byte)) return false;
   stack.frames.pop_back();
   return true;
 }
@@ -149,9 +150,9 @@ bool JsonMatcher::takes(const JsonStack& stack, uint8_t byte) const {
   const JsonStack::Frame& top = stack.frames.back();
   const JsonRule& r = rule(top.rule);
   if (r.kind == Kind::literal) {
-    return static_cast<uint8_t>(r.text[static_cast<size_t>(top.at)]) == byte;
+    return static_cast<uint8_t>(grammar_->text(r)[static_cast<size_t>(top.at)]) == byte;
   }
-  return r.kind == Kind::free_key || r.has(byte);
+  return r.kind == Kind::free_key || grammar_->has(r, byte);
 }
 
 JsonMatcher JsonMatcher::behind(uint8_t byte) const {
@@ -201,14 +202,14 @@ int64_t JsonMatcher::rest_of(const JsonStack& stack) const {
     const auto& [number, at] = stack.frames[i];
     const JsonRule& r = rule(number);
     switch (r.kind) {
-      case Kind::literal: bytes += std::ssize(r.text) - at; break;
+      case Kind::literal: bytes += r.count - at; break;
       case Kind::sequence:
-        for (size_t p = static_cast<size_t>(at); p < r.parts.size(); ++p) {
-          bytes += rule(r.parts[p]).bytes;
+        for (const int32_t part : grammar_->parts(r).subspan(static_cast<size_t>(at))) {
+          bytes += rule(part).bytes;
         }
         break;
       case Kind::repeat:
-        bytes += std::max<int64_t>(0, r.least - at) * rule(r.parts[0]).bytes;
+        bytes += std::max<int64_t>(0, r.least - at) * rule(grammar_->parts(r)[0]).bytes;
         break;
       case Kind::free_key: bytes += rest_of_key(stack); break;
       default: bytes += r.bytes;
@@ -231,9 +232,10 @@ bool JsonMatcher::is_in_string() const {
     const JsonRule& r = rule(number);
     const bool is_character =
         number >= grammar_->character_begin && number < grammar_->character_end;
-    const bool is_end = r.kind == Kind::literal && at == 0 && r.text == "\"";
+    const bool is_end = r.kind == Kind::literal && at == 0 && grammar_->text(r) == "\"";
     if (!is_character && !is_end) return false;
-    has_character = has_character || (is_character && r.kind == Kind::bytes && r.has(' '));
+    has_character =
+        has_character || (is_character && r.kind == Kind::bytes && grammar_->has(r, ' '));
   }
   return has_character;
 }
@@ -242,6 +244,18 @@ const JsonStack* JsonMatcher::in_key() const {
   if (is_whole_ || stacks_.size() != 1) return nullptr;
   const auto& [number, at] = stacks_[0].frames.back();
   return rule(number).kind == Kind::free_key && at == 0 ? &stacks_[0] : nullptr;
+}
+
+int64_t JsonMatcher::size() const {
+  auto bytes = static_cast<int64_t>(stacks_.capacity() * sizeof(JsonStack));
+  for (const JsonStack& stack : stacks_) {
+    bytes += static_cast<int64_t>(stack.frames.capacity() * sizeof(JsonStack::Frame));
+    bytes += std::ssize(stack.key);
+    for (const auto* keys = stack.keys.get(); keys != nullptr; keys = keys->outer.get()) {
+      for (const std::string& name : keys->names) bytes += 32 + std::ssize(name);
+    }
+  }
+  return bytes;
 }
 
 std::string JsonMatcher::identity() const {

@@ -59,6 +59,8 @@ class JsonMatcher {
   size_t readings() const { return stacks_.size(); }
   /// What tells it from others: equal ones go on alike.
   std::string identity() const;
+  /// Bytes of memory that it takes at most: readings may share keys.
+  int64_t size() const;
 
  private:
   void expand(JsonStack stack, std::vector<JsonStack>& to, int depth = 0);

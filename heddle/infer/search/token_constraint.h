@@ -13,6 +13,7 @@ class TokenSet {
  public:
   explicit TokenSet(int64_t vocab = 0) : bits_(static_cast<size_t>((vocab + 63) / 64)) {}
   void add(int32_t id) { bits_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64); }
+  void remove(int32_t id) { bits_[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64)); }
   bool contains(int32_t id) const {
     const auto part = static_cast<size_t>(id) / 64;
     return part < bits_.size() && (bits_[part] >> (id % 64) & 1) != 0;
@@ -33,6 +34,8 @@ class TokenConstraint {
   virtual bool is_over(std::span<const int32_t> tokens) = 0;
   /// Tokens that suffice for an output. With fewer there may be none.
   virtual int64_t least_tokens() const = 0;
+  /// Bytes of memory that it takes, with what others share.
+  virtual int64_t size() const = 0;
 };
 
 }  // namespace heddle
