@@ -128,24 +128,25 @@ void Exchange::on_gone(std::function<void()> f) {
 
 namespace {
 
-[[noreturn]] void refuse_for_now(const Service& service) {
+Refusal queue_is_full(const Service& service) {
   const int64_t taken = service.budget().taken();
   const double seconds = service.seconds_for(taken);
-  throw Refusal{.status = 429,
-                .message = fmt::format("the queue holds {} of {} tokens; try in {:.1f} s", taken,
-                                       service.budget().most(), seconds),
-                .type = "overloaded",
-                .code = "queue_full",
-                .retry_after = seconds};
+  return {.status = 429,
+          .message = fmt::format("the queue holds {} of {} tokens; try in {:.1f} s", taken,
+                                 service.budget().most(), seconds),
+          .type = "overloaded",
+          .code = "queue_full",
+          .retry_after = seconds};
 }
 
 }  // namespace
 
 // A budget that is all but full has no room for most requests: to tokenize them first would cost
-// more than all else of a refusal, just when there is no time for it.
-void check_room(const Service& service) {
+// more than all else of a refusal, just when there is no time for it; so would an exception.
+std::optional<Refusal> refusal_for_now(const Service& service) {
   const int64_t most = service.budget().most();
-  if (service.budget().taken() >= most - most / 64) refuse_for_now(service);
+  if (service.budget().taken() < most - most / 64) return {};
+  return queue_is_full(service);
 }
 
 void take_room(Service& service, int64_t tokens) {
@@ -153,7 +154,7 @@ void take_room(Service& service, int64_t tokens) {
     refuse("the request may come to {} tokens; at most {} may wait and run here at once", tokens,
            service.budget().most());
   }
-  if (!service.budget().take(tokens)) refuse_for_now(service);
+  if (!service.budget().take(tokens)) throw queue_is_full(service);
 }
 
 SharedModel model_of(const Service& service, const Json& body, ModelUse use) {

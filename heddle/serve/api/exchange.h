@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,9 +101,10 @@ void images_detect(const SharedExchange& e);
 /// Weights of attention in an answer: a few MB of JSON, written between the steps of others.
 constexpr int64_t kMostWeights = 1 << 18;
 
-/// Errors: Refusal 429 where the queue is full, before anything is tokenized.
-void check_room(const Service& service);
-/// Takes so many tokens of the budget. Errors: the same; Refusal 400 for more than there ever are.
+/// What a request is refused with where the queue is full, before anything of it is looked at.
+std::optional<Refusal> refusal_for_now(const Service& service);
+/// Takes so many tokens of the budget. Errors: Refusal 429 where the queue is full, 400 for more
+/// than there ever are.
 void take_room(Service& service, int64_t tokens);
 /// The model that a body names with "model", or, without, the first of this use.
 /// Errors: Refusal 404 for one that there is not, or of another use.

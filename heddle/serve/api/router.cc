@@ -115,8 +115,12 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
                     .code = "draining",
                     .retry_after = 5};
     }
-    if (std::string_view(route.method) == "POST") check_room(service);
+    if (std::string_view(route.method) == "POST") {
+      if (const auto refusal = refusal_for_now(service)) return e->fail(*refusal);
+    }
     route.handler(e);
+  } catch (const Refusal& refusal) {
+    e->fail(refusal);
   } catch (...) {
     e->fail(std::current_exception());
   }

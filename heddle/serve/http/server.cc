@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
@@ -48,13 +49,33 @@ void HttpServer::Implementation::post(std::function<void()> task) {
   });
 }
 
+// Where many requests come and many wait for responses, what comes within a millisecond is taken
+// together: each waking takes a core from those that compute.
 void HttpServer::Implementation::run(const std::function<void()>& on_tick) {
+  constexpr int64_t kMany = 32;                           // that wait; and that came in 50 ms
+  constexpr auto kLook = std::chrono::milliseconds(250);  // at who is late
   const auto work = asio::make_work_guard(context_);
-  while (!is_stopped_) {
-    context_.run_for(std::chrono::milliseconds(50));
+  for (Moment look = {}; !is_stopped_;) {
+    const bool is_crowded = std::exchange(came_, 0) >= kMany;
+    const Moment until = Moment::clock::now() + std::chrono::milliseconds(50);
+    while (context_.run_one_until(until) > 0) {
+      for (int i = 0; i < 1024 && context_.poll_one() > 0; ++i) {
+      }
+      if (is_crowded && owed_ >= kMany) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (until > look) end_late(), look = until + kLook;
     if (on_tick) on_tick();
     if (is_draining_ && open_ == 0) return;
   }
+}
+
+void HttpServer::Implementation::end_late() {
+  const Moment now = Moment::clock::now();
+  std::vector<std::shared_ptr<Session>> late;
+  for (Session* session : sessions_) {
+    if (session->is_late(now)) late.push_back(session->shared_from_this());
+  }
+  for (const auto& session : late) session->leave();
 }
 
 void HttpServer::Implementation::drain() {
@@ -82,9 +103,10 @@ void HttpServer::Implementation::shut() {
 // --- a connection --------------------------------------------------------------------------------
 
 HttpServer::Session::Session(std::shared_ptr<Implementation> server, tcp::socket socket)
-    : server_(std::move(server)), stream_(std::move(socket)), reader_(server_->limits_) {
+    : server_(std::move(server)), socket_(std::move(socket)), reader_(server_->limits_) {
   ErrorCode ignored;
-  stream_.socket().set_option(tcp::no_delay(true), ignored);
+  socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);
   server_->sessions_.insert(this);
   ++server_->open_;
 }
@@ -98,7 +120,7 @@ void HttpServer::Session::wait_for_request() {
   if (server_->is_draining_) return close();
   state_ = State::idle;
   awaited_ = RequestReader::State::idle;
-  stream_.expires_after(std::chrono::seconds(limits().idle_seconds));
+  expire_after(limits().idle_seconds);
   look();
 }
 
@@ -106,7 +128,7 @@ void HttpServer::Session::read() {
   // Ten thousand that wait hold little memory, and a body is read in large parts.
   const size_t size = reader_.state() == RequestReader::State::body ? 1 << 16 : 1 << 11;
   if (input_.size() != size) input_ = std::vector<char>(size);
-  stream_.async_read_some(asio::buffer(input_),
+  socket_.async_read_some(asio::buffer(input_),
                           [self = shared_from_this()](ErrorCode error, size_t n) {
                             if (error) return self->close();
                             self->reader_.put({self->input_.data(), n});
@@ -122,13 +144,12 @@ void HttpServer::Session::look() {
   if (state != RequestReader::State::idle) state_ = State::reading;
   if (state != awaited_) {
     const bool is_header = state == RequestReader::State::header;
-    stream_.expires_after(
-        std::chrono::seconds(is_header ? limits().header_seconds : limits().body_seconds));
+    expire_after(is_header ? limits().header_seconds : limits().body_seconds);
     awaited_ = state;
   }
   if (!reader_.wants_continue()) return read();
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(stream_, asio::buffer(kContinue.data(), kContinue.size()),
+  asio::async_write(socket_, asio::buffer(kContinue.data(), kContinue.size()),
                     [self = shared_from_this()](ErrorCode error, size_t) {
                       error ? self->close() : self->read();
                     });
@@ -142,9 +163,11 @@ void HttpServer::Session::hand_on() {
   if (is_head_) request.method = "GET";
   state_ = State::answering;
   input_ = std::vector<char>();
-  stream_.expires_never();
+  deadline_ = Moment::max();
   ++number_;
   owes_ = shared_from_this();
+  ++server_->owed_;
+  ++server_->came_;
   watch();
   server_->handler_(std::move(request),
                     std::make_shared<SessionReply>(weak_from_this(), server_, number_));
@@ -152,12 +175,11 @@ void HttpServer::Session::hand_on() {
 
 // Sees the client leave while it waits. More requests that it sends in the meantime end the watch.
 void HttpServer::Session::watch() {
-  stream_.socket().async_wait(
+  socket_.async_wait(
       tcp::socket::wait_read, [self = shared_from_this(), number = number_](ErrorCode error) {
         if (error || number != self->number_ || self->state_ != State::answering) return;
         char byte = 0;
-        const auto n =
-            ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        const auto n = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->leave();
       });
 }
@@ -169,10 +191,17 @@ void HttpServer::Session::leave() {
 }
 
 void HttpServer::Session::close() {
-  const std::shared_ptr<Session> self = std::exchange(owes_, {});
+  const std::shared_ptr<Session> self = settle();
   state_ = State::closed;
   ++number_;
-  stream_.close();
+  deadline_ = Moment::max();
+  ErrorCode ignored;
+  socket_.close(ignored);
+}
+
+std::shared_ptr<HttpServer::Session> HttpServer::Session::settle() {
+  if (owes_) --server_->owed_;
+  return std::exchange(owes_, {});
 }
 
 void HttpServer::Session::close_if_idle() {
@@ -183,44 +212,53 @@ void HttpServer::Session::close_if_idle() {
 
 namespace {
 
-template <class Body>
-std::shared_ptr<http::response<Body>> message_of(const HttpResponse& from, bool is_kept) {
-  auto message = std::make_shared<http::response<Body>>(
-      http::int_to_status(static_cast<unsigned>(from.status)), 11);
-  if (!from.content_type.empty()) message->set(http::field::content_type, from.content_type);
-  for (const auto& [name, value] : from.headers) message->set(name, value);
-  message->keep_alive(is_kept);
-  return message;
+// body: the field that says where it ends
+std::string head_of(const HttpResponse& response, bool is_kept, std::string_view body) {
+  const auto status = http::int_to_status(static_cast<unsigned>(response.status));
+  const auto reason = http::obsolete_reason(status);
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status,
+                                 std::string_view(reason.data(), reason.size()));
+  const auto add = [&](std::string_view name, std::string_view value) {
+    head.append(name).append(": ").append(value).append("\r\n");
+  };
+  if (!response.content_type.empty()) add("Content-Type", response.content_type);
+  for (const auto& [name, value] : response.headers) add(name, value);
+  if (!is_kept) add("Connection", "close");
+  return head.append(body).append("\r\n");
 }
 
 }  // namespace
+
+// The system takes most of them at once.
+void HttpServer::Session::put(std::string bytes, std::function<void(ErrorCode)> then) {
+  expire_after(limits().write_seconds);
+  ErrorCode error;
+  const size_t n = bytes.empty() ? 0 : socket_.write_some(asio::buffer(bytes), error);
+  if (error && error != asio::error::would_block) return then(error);
+  if (n == bytes.size()) return then({});
+  const auto all = std::make_shared<const std::string>(std::move(bytes));
+  asio::async_write(socket_, asio::buffer(*all) + n,
+                    [all, self = shared_from_this(), then = std::move(then)](
+                        ErrorCode failure, size_t) { then(failure); });
+}
 
 void HttpServer::Session::send(HttpResponse response) {
   on_gone_ = {};
   state_ = State::sending;
   is_kept_ = is_kept_ && !server_->is_draining_;
-  auto message = message_of<http::string_body>(response, is_kept_);
-  message->content_length(response.body.size());
-  if (!is_head_) message->body() = std::move(response.body);
-  stream_.expires_after(std::chrono::seconds(limits().write_seconds));
-  http::async_write(stream_, *message,
-                    [self = shared_from_this(), message](ErrorCode error, size_t) {
-                      if (error) return self->close();
-                      self->finish();
-                    });
+  std::string bytes =
+      head_of(response, is_kept_, fmt::format("Content-Length: {}\r\n", response.body.size()));
+  if (!is_head_) bytes += response.body;
+  put(std::move(bytes),
+      [self = shared_from_this()](ErrorCode error) { error ? self->close() : self->finish(); });
 }
 
 void HttpServer::Session::begin(const HttpResponse& head) {
   is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
-  auto message = message_of<http::empty_body>(head, is_kept_);
-  if (!is_old_) message->chunked(true);
-  auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);
   is_writing_ = true;
-  write_began_ = std::chrono::steady_clock::now();
-  stream_.expires_after(std::chrono::seconds(limits().write_seconds));
-  http::async_write_header(stream_, *serializer,
-                           [self = shared_from_this(), message, serializer](
-                               ErrorCode error, size_t) { self->written(error); });
+  write_began_ = Moment::clock::now();
+  put(head_of(head, is_kept_, is_old_ ? "" : "Transfer-Encoding: chunked\r\n"),
+      [self = shared_from_this()](ErrorCode error) { self->written(error); });
 }
 
 void HttpServer::Session::write(std::string part) {
@@ -229,7 +267,7 @@ void HttpServer::Session::write(std::string part) {
   // A burst is no slow reader: one that took nothing for a second is.
   const int64_t most = limits().output_bytes, waiting = std::ssize(output_);
   const bool is_stuck =
-      is_writing_ && std::chrono::steady_clock::now() - write_began_ > std::chrono::seconds(1);
+      is_writing_ && Moment::clock::now() - write_began_ > std::chrono::seconds(1);
   if (waiting > 64 * most || (waiting > most && is_stuck)) return leave();
   pump();
 }
@@ -250,34 +288,29 @@ void HttpServer::Session::pump() {
   if (is_writing_ || (output_.empty() && !is_ended_ && !is_cut_)) return;
   if (output_.empty() && is_cut_) return leave();
   is_writing_ = true;
-  write_began_ = std::chrono::steady_clock::now();
-  const auto part = std::make_shared<std::string>(std::exchange(output_, {}));
-  stream_.expires_after(std::chrono::seconds(limits().write_seconds));
-  const bool is_last = part->empty();
-  const auto then = [self = shared_from_this(), part, is_last](ErrorCode error, size_t) {
+  write_began_ = Moment::clock::now();
+  std::string part = std::exchange(output_, {});
+  const bool is_last = part.empty();
+  if (!is_old_) {
+    part = is_last ? "0\r\n\r\n" : fmt::format("{:x}\r\n", part.size()) + part + "\r\n";
+  }
+  put(std::move(part), [self = shared_from_this(), is_last](ErrorCode error) {
     if (error || !is_last) return self->written(error);
     self->is_writing_ = self->is_ended_ = false;
     self->finish();
-  };
-  if (is_old_) {
-    asio::async_write(stream_, asio::buffer(*part), then);
-  } else if (is_last) {
-    asio::async_write(stream_, http::make_chunk_last(), then);
-  } else {
-    asio::async_write(stream_, http::make_chunk(asio::buffer(*part)), then);
-  }
+  });
 }
 
 void HttpServer::Session::written(ErrorCode error) {
   is_writing_ = false;
   if (error) return leave();
-  if (output_.empty() && !is_ended_) stream_.expires_never();
+  if (output_.empty() && !is_ended_) deadline_ = Moment::max();
   pump();
 }
 
 void HttpServer::Session::finish() {
   ++number_;
-  const std::shared_ptr<Session> self = std::exchange(owes_, {});
+  const std::shared_ptr<Session> self = settle();
   if (is_kept_) return wait_for_request();
   linger();
 }
@@ -286,14 +319,14 @@ void HttpServer::Session::finish() {
 void HttpServer::Session::linger() {
   state_ = State::lingering;
   ErrorCode ignored;
-  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  stream_.expires_after(std::chrono::seconds(2));
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  expire_after(2);
   discard(1024);
 }
 
 void HttpServer::Session::discard(int parts) {
   if (input_.empty()) input_.resize(1 << 11);
-  stream_.async_read_some(asio::buffer(input_),
+  socket_.async_read_some(asio::buffer(input_),
                           [self = shared_from_this(), parts](ErrorCode error, size_t) {
                             if (error || parts == 0) return self->close();
                             self->discard(parts - 1);

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <boost/asio.hpp>
-#include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <functional>
@@ -20,10 +19,10 @@
 namespace heddle::serve {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
+namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
+using Moment = std::chrono::steady_clock::time_point;
 
 /// The listener and what its connections share. All but the atomics is of the thread that runs it.
 class HttpServer::Implementation : public std::enable_shared_from_this<Implementation> {
@@ -35,6 +34,8 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   void run(const std::function<void()>& on_tick);
   void drain();
   void shut();
+  /// Ends sessions whose time is over.
+  void end_late();
   /// From any thread.
   void post(std::function<void()> task);
 
@@ -43,6 +44,8 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   std::atomic<int64_t> open_ = 0;
   std::atomic<bool> is_stopped_ = false;
   bool is_draining_ = false;
+  int64_t owed_ = 0;  // responses
+  int64_t came_ = 0;  // requests, since it last looked
   std::set<Session*> sessions_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
@@ -59,6 +62,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void start() { wait_for_request(); }
   void close_if_idle();
   void close();
+  void leave();
+  bool is_late(Moment now) const { return deadline_ < now; }
 
  private:
   friend class SessionReply;
@@ -70,7 +75,11 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void look();
   void hand_on();
   void watch();
-  void leave();
+  void expire_after(int64_t seconds) {
+    deadline_ = Moment::clock::now() + std::chrono::seconds(seconds);
+  }
+  void put(std::string bytes, std::function<void(ErrorCode)> then);
+  std::shared_ptr<Session> settle();
   void send(HttpResponse response);
   void begin(const HttpResponse& head);
   void write(std::string part);
@@ -84,7 +93,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void refuse();
 
   std::shared_ptr<Implementation> server_;
-  beast::tcp_stream stream_;
+  tcp::socket socket_;
+  Moment deadline_ = Moment::max();  ///< of what it waits for; looked at some times a second
   std::vector<char> input_;
   RequestReader reader_;
   RequestReader::State awaited_ = RequestReader::State::idle;  ///< that the time limit is of
@@ -96,7 +106,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   // Of a response in parts.
   std::string output_;
   bool is_writing_ = false, is_ended_ = false, is_cut_ = false;
-  std::chrono::steady_clock::time_point write_began_ = {};
+  Moment write_began_ = {};
 };
 
 class HttpServer::SessionReply final : public Reply {
