@@ -137,11 +137,11 @@ for ranks in "$@"; do
   link=$((rate * quota / 1000))
   limit_links "$ranks" "${link}mbit"
   for variant in "${variants[@]}"; do
-    for ((i = 0; i < cores; ++i)); do
+    for ((i = 0; i < (ranks < cores ? ranks : cores); ++i)); do
       train $((most + i)) 1000 "$folder/alone-$i" "$tokens" 1 "${variants[0]}"
     done
     alone=("${pids[@]}") pids=()
-    for ((i = 0; i < cores; ++i)); do
+    for ((i = 0; i < (ranks < cores ? ranks : cores); ++i)); do
       updates=1000000 watch_updates "$folder/alone-$i" "$folder/alone-$i.times" "${alone[i]}" &
       others+=($!)
       disown
@@ -160,7 +160,7 @@ for ranks in "$@"; do
     pids=("${together[@]}")
     kill -CONT "${pids[@]}"
     read -r seconds mean trains slowest <<<"$(update_of "$folder/together.times")"
-    own=$(for ((i = 0; i < cores; ++i)); do update_of "$folder/alone-$i.times"; echo; done |
+    own=$(for ((i = 0; i < (ranks < cores ? ranks : cores); ++i)); do update_of "$folder/alone-$i.times"; echo; done |
       awk '{sum += $2} END {print sum / NR}')
     shares=$(shares_of "$folder/together")
     awk -v r="$ranks" -v q="$quota" -v l="$link" -v a="$own" -v v="${variant##*/}" -v of="$shares" -v t="$seconds" \
