@@ -240,6 +240,24 @@ TEST(JsonConstraint, an_object_of_thousands_of_members_that_may_be_left_out_can_
   EXPECT_TRUE(matcher.is_over());
 }
 
+TEST(JsonConstraint, a_key_that_is_to_come_is_as_long_as_it_takes_to_differ) {
+  const JsonGrammar grammar = json_grammar({});
+  std::string text = R"({"": 1)";
+  const auto expect_rest = [&](int64_t key) {
+    JsonMatcher matcher(grammar);
+    EXPECT_TRUE(matcher.read(text + ","));
+    const int64_t behind = 3;  // a colon, a digit, a brace
+    EXPECT_EQ(matcher.rest(), 1 + key + 1 + behind) << text;
+    EXPECT_TRUE(matcher.read("\""));
+    EXPECT_EQ(matcher.rest(), key + 1 + behind) << text;
+  };
+  expect_rest(1);
+  for (char c = 0x20; c < 0x7F; ++c) {
+    if (c != '"' && c != '\\') text += std::string(",\"") + c + "\": 1";
+  }
+  expect_rest(2);
+}
+
 TEST(JsonConstraint, keys_of_an_object_differ_and_strings_are_characters) {
   const JsonGrammar grammar = json_grammar({});
   const auto reads = [&](const std::string& text) {

@@ -76,8 +76,12 @@ class GrammarBuilder {
   }
   int32_t sequence(const std::vector<int32_t>& parts) {
     JsonRule rule{.kind = Kind::sequence};
+    bool opens = false;
     for (const int32_t part : parts) {
       if (part == kNever) return kNever;
+      const JsonRule& r = grammar_.rules[static_cast<size_t>(part)];
+      opens = opens || r.kind == Kind::open_keys;
+      rule.has_key = !opens && (rule.has_key || r.has_key);
       rule.bytes = std::min(rule.bytes + bytes_of(part), kUnbounded);
     }
     return add(rule, parts);
@@ -100,7 +104,10 @@ class GrammarBuilder {
                std::span(&part, 1));
   }
   int32_t optional(int32_t part) { return choice({sequence({}), part}); }
-  int32_t mark(Kind kind) { return add({.kind = kind, .bytes = kind == Kind::free_key ? 1 : 0}); }
+  int32_t mark(Kind kind) {
+    const bool is_key = kind == Kind::free_key;
+    return add({.kind = kind, .has_key = is_key, .bytes = is_key ? 1 : 0});
+  }
 
   // The same rule wherever it is asked for.
   template <class Make>

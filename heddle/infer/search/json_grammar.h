@@ -25,6 +25,7 @@ struct JsonRule {
     close_keys
   };
   Kind kind = Kind::sequence;
+  bool has_key = false;  ///< a free_key of an object that is open already is among its parts
   uint32_t first = 0, count = 0;  ///< of a literal its bytes, of a set its number, else its parts
   int64_t least = 0, most = 0;
   int64_t bytes = 0;  ///< of the shortest text

@@ -206,6 +206,10 @@ int64_t JsonMatcher::rest_of(const JsonStack& stack) const {
       case Kind::sequence:
         for (const int32_t part : grammar_->parts(r).subspan(static_cast<size_t>(at))) {
           bytes += rule(part).bytes;
+          // A key that is to come must differ from those that there are.
+          if (rule(part).has_key) {
+            bytes += rest_of_key({.frames = {{part, 0}}, .keys = stack.keys}) - 1;
+          }
         }
         break;
       case Kind::repeat:
