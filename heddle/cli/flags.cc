@@ -11,7 +11,6 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/shared_command.h"
-#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/strings/strings.h"
 
@@ -143,9 +142,11 @@ void for_texts(
       warn_of_file_name(command, text);
       texts.emplace_back(without_byte_order_mark(text));
     }
-    dist::do_on_rank_0(group, [&] { work(texts, {}); });
+    do_on_rank_0(group, [&] { work(texts, {}); });
   }
-  warn_of_cut(command, sum_of_ranks(group, cut), sum_of_ranks(group, count), limit);
+  const int64_t all_cut = sum_of_ranks(group, cut);
+  const int64_t all_texts = sum_of_ranks(group, count);
+  warn_of_cut(command, all_cut, all_texts, limit);
 }
 
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {

@@ -95,13 +95,11 @@ void run_shared(const Subcommand& command, const dist::GroupOptions& options,
   if (group->rank() != 0) set_log_level(LogLevel::error);
   try {
     dist::check_equal(*group, facts_of(command));
-    if (is_shared) {
-      work(*group);
-    } else {
+    if (is_shared) work(*group);
+    do_on_rank_0(*group, [&] {  // behind which rank 0 has written all
       dist::LocalGroup alone;
-      dist::do_on_rank_0(*group, [&] { work(alone); });
-    }
-    group->barrier();  // rank 0 has written all
+      if (!is_shared) work(alone);
+    });
   } catch (const std::exception& e) {
     group->leave_with(e.what());
     throw;
@@ -148,6 +146,14 @@ int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& f
   return count;
 }
 
+void do_on_rank_0(dist::Group& group, const std::function<void()>& work) {
+  dist::do_alike(group, [&] {
+    if (group.rank() != 0) return;
+    work();
+    flush_results();
+  });
+}
+
 void write_by_ranks(dist::Group& group, Skipped& skipped,
                     const std::function<void(Results out, Skipped& skipped)>& answer) {
   if (group.is_alone()) return answer(Results(), skipped);
@@ -160,16 +166,18 @@ void write_by_ranks(dist::Group& group, Skipped& skipped,
     if (error.kind() == ErrorKind::ranks) throw;
     mine.error = static_cast<int32_t>(error.kind()), mine.message = error.what();
   }
-  const bool leads = group.rank() == 0;
+  std::vector<Answered> all;  // up to the first error
   for (const std::string& bytes : group.gather(dist::packed(mine))) {
-    const auto one = dist::unpacked<Answered>(bytes);
-    if (leads) write_results(one.output);
-    for (const std::string& message : one.skipped) skipped.note(message);
-    if (one.error == 0) continue;
-    if (leads) flush_results();
-    dist::fail_together(group, static_cast<ErrorKind>(one.error), one.message);
+    all.push_back(dist::unpacked<Answered>(bytes));
+    for (const std::string& message : all.back().skipped) skipped.note(message);
+    if (all.back().error != 0) break;
   }
-  if (leads) flush_results();
+  do_on_rank_0(group, [&] {
+    for (const Answered& one : all) write_results(one.output);
+  });
+  const Answered& last = all.back();
+  if (last.error == 0) return;
+  dist::fail_together(group, static_cast<ErrorKind>(last.error), last.message);
 }
 
 void agree(dist::Group& group, const char* what, const std::function<void()>& work,
@@ -204,6 +212,7 @@ void add_of_ranks(dist::Group& group, DroppedCharacters& dropped) {
     unpack(count, different);
     if (rank++ != group.rank()) dropped.add(count, different);
   }
+  dropped.sort();
 }
 
 }  // namespace heddle::cli

@@ -33,6 +33,10 @@ void check_same_files(dist::Group& group, const dist::GroupOptions& options,
 int64_t answer_lines(dist::Group& group, const char* command, const LineFlags& flags,
                      BlockSize size, const LineAnswers& answers);
 
+/// What rank 0 does alone while the others wait, as writing results, which are on the standard
+/// output when it returns; all call it. Errors: see dist::gather_or_fail().
+void do_on_rank_0(dist::Group& group, const std::function<void()>& work);
+
 /// Each rank answers what is its part, and rank 0 writes what came of it, in the order of ranks;
 /// all ranks call it. What is skipped comes to `skipped` of all of them. Errors: of several ranks
 /// the first one's, on all of them, behind the answers before it.
@@ -48,7 +52,7 @@ std::vector<std::vector<std::string>> all_of_ranks(dist::Group& group,
                                                    const std::vector<std::string>& mine);
 /// The sum of what each rank counted; all ranks call it.
 int64_t sum_of_ranks(dist::Group& group, int64_t count);
-/// Adds what the other ranks have counted, behind that of this one; all ranks call it.
+/// Adds what the other ranks have counted, and sorts, so that all is as of one rank; all call it.
 void add_of_ranks(dist::Group& group, DroppedCharacters& dropped);
 
 }  // namespace heddle::cli

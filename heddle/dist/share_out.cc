@@ -32,10 +32,4 @@ void do_alike(Group& group, const std::function<void()>& work) {
   }));
 }
 
-void do_on_rank_0(Group& group, const std::function<void()>& work) {
-  do_alike(group, [&] {
-    if (group.rank() == 0) work();
-  });
-}
-
 }  // namespace heddle::dist

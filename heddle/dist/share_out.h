@@ -21,9 +21,6 @@ std::vector<std::string> gather_or_fail(Group& group, const std::function<std::s
 /// What all ranks do alike, as reading what it takes; all call it. Errors: see gather_or_fail().
 void do_alike(Group& group, const std::function<void()>& work);
 
-/// What rank 0 does alone while the others wait; all call it. Errors: see gather_or_fail().
-void do_on_rank_0(Group& group, const std::function<void()>& work);
-
 /// The results of items 0 .. count - 1, in that order, on all ranks, which all call it. Each rank
 /// computes every ranks()-th item: compute(items) gives a result for each of those, which must not
 /// depend on what else is computed with it, so that all is as of one rank. T: see Packer.

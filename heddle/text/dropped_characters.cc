@@ -49,6 +49,9 @@ void DroppedCharacters::add(int64_t count, std::span<const std::string> differen
   }
 }
 
+// Bytes of UTF-8 have the order of code points.
+void DroppedCharacters::sort() { std::ranges::sort(different_); }
+
 std::string DroppedCharacters::without(std::string_view text) {
   if (!may_drop_) return std::string(text);
   std::string rest;

@@ -28,8 +28,9 @@ class DroppedCharacters {
 
   /// In all texts so far.
   int64_t count() const { return count_; }
-  /// The different ones, in the order of the texts.
+  /// The different ones, in the order of the texts; after sort() in that of code points.
   const std::vector<std::string>& different() const { return different_; }
+  void sort();
   /// Adds what was counted elsewhere by the same tokenizer.
   void add(int64_t count, std::span<const std::string> different);
   /// "2 characters", and the first few different ones: "'ü', U+0009".
@@ -46,7 +47,7 @@ class DroppedCharacters {
   Tokenizer tokenizer_;
   bool may_drop_;
   std::unordered_map<char32_t, bool> is_dropped_;
-  std::vector<std::string> different_;  // in the order of the texts
+  std::vector<std::string> different_;
   int64_t count_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "tests/dist/rank_runs.h"
 
@@ -123,6 +124,61 @@ TEST_F(SharedCommands, what_rank_0_cannot_write_ends_all_with_its_code) {
     EXPECT_EQ(result.exit_code, 6) << result.err;
     EXPECT_TRUE(contains(result.err, "No space left")) << result.err;
   }
+}
+
+// Of work that is shared, of work that rank 0 does alone, and of lines that all answer.
+TEST_F(SharedCommands, results_that_rank_0_cannot_write_end_all_with_its_code) {
+  CliOptions full = fed_with("a dog\nthe old dog\n");
+  full.stdout_file = "/dev/full";
+  const std::string source = path("data/val.en"), target = path("data/val.de");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"eval", path("run"), "--src", source, "--ref", target},
+        {"score", "--hyp", target, "--ref", target, "--json"},
+        {"translate", path("run"), "--max-length", "4"}}) {
+    for (const CliResult& result : run_ranks(2, *folder_, words, full)) {
+      EXPECT_EQ(result.exit_code, 6) << words[0] << ": " << result.err;
+      EXPECT_TRUE(contains(result.err, "standard output: cannot write: No space left"))
+          << result.err;
+    }
+  }
+}
+
+// Of two portions at least, where both ranks see some in each.
+TEST_F(SharedCommands, characters_that_the_vocabulary_lacks_are_those_of_one_process) {
+  write_file(path("letters.csv"), "text,label\nthe man,a\nthe books,b\nthe man,a\nthe books,b\n");
+  const CliResult trained = run_heddle({"train",
+                                        "--task",
+                                        "sequence_classification",
+                                        "--tokenizer-type",
+                                        "char",
+                                        "--model-type",
+                                        "bert",
+                                        "--num-hidden-layers",
+                                        "1",
+                                        "--num-attention-heads",
+                                        "1",
+                                        "--hidden-size",
+                                        "8",
+                                        "--intermediate-size",
+                                        "8",
+                                        "--data",
+                                        path("letters.csv"),
+                                        "--out",
+                                        path("letters"),
+                                        "--max-updates",
+                                        "1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::map<int, const char*> lacking = {
+      {5, "z"}, {60, "q"}, {100, "y"}, {150, "x"}, {290, "w"}};
+  std::string lines;
+  for (int i = 0; i < 300; ++i) {
+    lines += fmt::format("the man{}\n", lacking.contains(i) ? lacking.at(i) : "");
+  }
+  const std::vector<std::string> words = {"classify", path("letters")};
+  EXPECT_TRUE(contains(run_ranks(1, *folder_, words, fed_with(lines))[0].err,
+                       "5 characters of the input that the vocabulary lacks: 'q', 'w', 'x', 'y', "
+                       "'z'\n"));
+  expect_as_one(words, lines);
 }
 
 TEST_F(SharedCommands, scores_are_said_once) {

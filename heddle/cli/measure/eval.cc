@@ -6,7 +6,6 @@
 #include "heddle/cli/flags.h"
 #include "heddle/cli/measure/eval.h"
 #include "heddle/cli/shared_command.h"
-#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/model_task.h"
@@ -109,7 +108,7 @@ void measure(EvalFlags& flags) {
     // Pictures of a page are not told to others.
     const bool is_shared = head != Head::caption && (head != Head::objects || flags.page.empty());
     if (is_shared) return measure_images(flags, head);
-    return dist::do_on_rank_0(*flags.group, [&] {
+    return do_on_rank_0(*flags.group, [&] {
       dist::LocalGroup alone;
       EvalFlags own = flags;
       own.group = &alone;

@@ -8,7 +8,6 @@
 #include "heddle/cli/measure/eval.h"
 #include "heddle/cli/shared_command.h"
 #include "heddle/data/documents.h"
-#include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -127,7 +126,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
                           .add = hidden,
                           .keeps = has_page},
                          context);
-  dist::do_on_rank_0(*flags.group, [&] {
+  do_on_rank_0(*flags.group, [&] {
     const int64_t tokens =
         score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer->special_count();
     const std::string text = fmt::format(
@@ -148,7 +147,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
     json["context"] = context;
     json["seed"] = seed;
     json["precision"] = precision_name(resolve_precision(flags.compute.precision));
-    fmt::print("{}\n", flags.json ? json.dump() : text);
+    print_result(flags.json ? json.dump() : text);
     if (has_page) {
       write_page("eval", "a page", flags.page,
                  page_of(masked, score.all, {flags.model, flags.data, text}));
@@ -257,10 +256,10 @@ void eval_classes(const EvalFlags& flags) {
            .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); },
            .keeps = has_page},
           static_cast<int64_t>(longest));
-  dist::do_on_rank_0(*flags.group, [&] {
+  do_on_rank_0(*flags.group, [&] {
     const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),
                              dropped.count()};
-    fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));
+    print_result(flags.json ? as_json(report, flags) : as_text(report));
     warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
     if (has_page) write_page("eval", "a page", flags.page, page_of(model, examples, report, flags));
   });

@@ -245,7 +245,7 @@ void eval_captions(const EvalFlags& flags) {
   for (const NamedSource& set : sets_of(flags.data)) {
     const SetReport report = CaptionJudge(reader, options, set).run(flags.bleu());
     if (!flags.json) {
-      fmt::print("{}\n", as_text(report));
+      print_result(as_text(report));
     } else {
       json["sets"][report.name] = as_json(report);
     }
@@ -253,7 +253,7 @@ void eval_captions(const EvalFlags& flags) {
   if (!flags.json) return;
   json["beam"] = options.search.beam.value_or(1);
   json["precision"] = precision_name(precision);
-  fmt::print("{}\n", json.dump());
+  print_result(json.dump());
 }
 
 }  // namespace heddle::cli

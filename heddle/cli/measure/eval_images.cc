@@ -157,9 +157,9 @@ void eval_images(const EvalFlags& flags) {
   }
   left_out.report(count);
   report.left_out = left_out.count();
-  dist::do_on_rank_0(*flags.group, [&] {
+  do_on_rank_0(*flags.group, [&] {
     const std::string text = as_text(report, std::ssize(labels));
-    fmt::print("{}\n", flags.json ? as_json(report, std::ssize(labels), flags) : text);
+    print_result(flags.json ? as_json(report, std::ssize(labels), flags) : text);
     if (!has_page) return;
     write_page("eval", "a page", flags.page,
                inspect::confusion_page({flags.model, flags.data, text}, labels, "image",

@@ -148,14 +148,16 @@ void print_text(const train::DetectionScores& s, std::span<const train::Detected
   const auto of_sizes = [&](double small, double medium, double large) {
     return fmt::format("small {}, medium {}, large {}", text(small), text(medium), text(large));
   };
-  fmt::print("mAP {}, mAP50 {}, mAP75 {} ({}, {})\n", text(s.ap), text(s.ap50), text(s.ap75),
-             counted(std::ssize(images), "image"), counted(objects_in(images), "object"));
-  fmt::print("mAP {}\n", of_sizes(s.ap_small, s.ap_medium, s.ap_large));
-  fmt::print("recall of 1 box {}, of 10 {}, of 100 {}; {}\n", text(s.ar1), text(s.ar10),
-             text(s.ar100), of_sizes(s.ar_small, s.ar_medium, s.ar_large));
+  print_result(fmt::format("mAP {}, mAP50 {}, mAP75 {} ({}, {})", text(s.ap), text(s.ap50),
+                           text(s.ap75), counted(std::ssize(images), "image"),
+                           counted(objects_in(images), "object")));
+  print_result(fmt::format("mAP {}", of_sizes(s.ap_small, s.ap_medium, s.ap_large)));
+  print_result(fmt::format("recall of 1 box {}, of 10 {}, of 100 {}; {}", text(s.ar1), text(s.ar10),
+                           text(s.ar100), of_sizes(s.ar_small, s.ar_medium, s.ar_large)));
   for (size_t c = 0; c < labels.size(); ++c) {
     if (s.class_ap[c] < 0) continue;
-    fmt::print("{}\tmAP {:.4f}\tmAP50 {:.4f}\n", labels[c], s.class_ap[c], s.class_ap50[c]);
+    print_result(
+        fmt::format("{}\tmAP {:.4f}\tmAP50 {:.4f}", labels[c], s.class_ap[c], s.class_ap50[c]));
   }
 }
 
@@ -186,7 +188,7 @@ void eval_objects(const EvalFlags& flags) {
       [&] { return judge->names(); });
   DetectionJudge& evaluation = *judge;
   evaluation.run();
-  dist::do_on_rank_0(*flags.group, [&] {
+  do_on_rank_0(*flags.group, [&] {
     const std::vector<std::string>& labels = reader.model().labels();
     const train::DetectionScores scores =
         train::score_detections(evaluation.judged(), std::ssize(labels));
@@ -194,8 +196,8 @@ void eval_objects(const EvalFlags& flags) {
       log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
     }
     if (flags.json) {
-      fmt::print("{}\n",
-                 as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
+      print_result(
+          as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
     } else {
       print_text(scores, evaluation.judged(), labels);
     }

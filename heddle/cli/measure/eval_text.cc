@@ -180,9 +180,9 @@ void eval_text(const EvalFlags& flags) {
                                    .details = has_page ? inspect::kPagePredictions : 0});
   const auto parts = dist::share_out_each<WindowsLikelihood>(
       *flags.group, prediction.parts(), [&](int64_t part) { return prediction.predict(part); });
-  dist::do_on_rank_0(*flags.group, [&] {
+  do_on_rank_0(*flags.group, [&] {
     const TextReport report{units, prediction.join(parts)};
-    fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
+    print_result(flags.json ? as_json(report, precision) : as_text(report));
     if (!has_page) return;
     write_page(
         "eval", "a page", flags.page,

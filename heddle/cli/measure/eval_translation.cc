@@ -166,7 +166,7 @@ void eval_translation(const EvalFlags& flags) {
   const LoadedModel& model = *loaded;
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options, group);
   const train::LossSums loss = likelihood(model, source, target, options, group);
-  dist::do_on_rank_0(group, [&] {
+  do_on_rank_0(group, [&] {
     if (!flags.output.empty()) write_lines(flags.output, hypotheses);
     int64_t words = 0;
     for (const std::string& line : pairs.target) words += std::ssize(split_at_spaces(line));
@@ -176,7 +176,7 @@ void eval_translation(const EvalFlags& flags) {
         .loss = loss,
         .lines = static_cast<int64_t>(pairs.source.size()),
         .words = words};
-    fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
+    print_result(flags.json ? as_json(report, options) : as_text(report));
     report_cut("eval", cut, model);
     if (has_page)
       write_page("eval", "a page", flags.page, page_of(pairs, hypotheses, report, flags));

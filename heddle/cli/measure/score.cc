@@ -223,7 +223,7 @@ void measure(const ScoreFlags& flags) {
     report["bootstrap"] = as_json(bootstrap, flags.against);
     text += "\n" + as_text(bootstrap, flags);
   }
-  fmt::print("{}", flags.json ? report.dump() + "\n" : text);
+  write_results(flags.json ? report.dump() + "\n" : text);
 }
 
 // It takes less than a second a system: rank 0 does it alone.
