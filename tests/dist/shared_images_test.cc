@@ -97,9 +97,10 @@ TEST(SharedImages, a_rank_that_hangs_in_its_share_is_named_and_all_end) {
   const TempDir folder;
   const std::string model = train_on_shapes(folder, "image_classification", vit());
   const std::string image = images_below(folder / "data" / "val").at(0);
-  Words words = {"classify", model, "--step-seconds", "3"};
+  Words words = {"classify", model, "--step-seconds", "15"};
   std::vector<CliOptions> options(2);
   for (size_t rank = 0; rank < 2; ++rank) {
+    options[rank].timeout_seconds = 300;
     options[rank].folder = folder / fmt::format("of-rank-{}", rank);
     std::filesystem::create_directory(options[rank].folder);
   }
@@ -115,7 +116,7 @@ TEST(SharedImages, a_rank_that_hangs_in_its_share_is_named_and_all_end) {
     EXPECT_EQ(result.exit_code, 7) << result.err;
     EXPECT_TRUE(contains(result.err, "rank 1 (") && contains(result.err, "has not got on for "))
         << result.err;
-    EXPECT_LT(result.seconds, 40);
+    EXPECT_FALSE(result.timed_out);
   }
 }
 
