@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/like_chunks.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
 #include "heddle/ops/elementwise.h"
@@ -12,11 +13,12 @@
 namespace heddle {
 namespace {
 
-// Bytes of dlogits that exist at a time: rows whose part of the weight's gradient is one product.
+// Bytes of gradients of logits that exist at a time, unless two blocks are more: a chunk of rows,
+// whose part of the weight's gradient is one product.
 constexpr int64_t kChunkBytes = 24 << 20;
+constexpr int64_t kBlockRows = 32;
 // A weight up to this size is read again for each block of rows.
 constexpr int64_t kSmallWeight = 8 << 20;
-constexpr int64_t kBlockRows = 32;
 
 // Per-row losses of a batch, summed in order.
 struct RowLosses {
@@ -60,20 +62,22 @@ class FusedLoss {
  public:
   FusedLoss(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
             const CrossEntropyOptions& options)
-      : x_(x), w_(w), bias_(bias), targets_(targets), options_(options), losses_(x.size(0)) {
-    const int64_t vocab = w.size(0), count = entries();
+      : x_(x),
+        w_(w),
+        bias_(bias),
+        targets_(targets),
+        options_(options),
+        losses_(x.size(0)),
+        chunks_(entries(), kBlockRows / copies(), w.size(0) * copies() * size_of(x.dtype()),
+                kChunkBytes) {
+    const int64_t vocab = w.size(0);
     wanted_ = needs_grad({&x, &w, &bias});
     is_small_ = w.elements() * size_of(w.dtype()) <= kSmallWeight;
-    const int64_t row_bytes = vocab * copies() * size_of(x.dtype());
-    // Like chunks, so that none is a few rows whose weight gradient costs as much as any.
-    const int64_t chunks = std::max<int64_t>(1, (count * row_bytes - 1) / kChunkBytes + 1);
-    const int64_t step = 2 * kBlockRows, least = (count - 1) / chunks + 1;
-    chunk_ = std::max(step, (least + step - 1) / step * step);
-    block_ = is_small_ ? std::max<int64_t>(16, kBlockRows / copies()) : chunk_;
+    block_ = is_small_ ? kBlockRows / copies() : chunks_.longest();
     const int64_t threads = is_small_ ? num_threads() : 1;
     logits_ = Tensor::empty({threads * block_ * copies(), vocab}, DType::f32);
     if (!wanted_) return;
-    dlogits_ = Tensor::empty({chunk_ * copies(), vocab}, x.dtype());
+    dlogits_ = Tensor::empty({chunks_.longest() * copies(), vocab}, x.dtype());
     dx = empty_like(x);
     dw =
         x.size(0) > 0 ? Tensor::empty(w.shape(), DType::f32) : Tensor::zeros(w.shape(), DType::f32);
@@ -84,8 +88,8 @@ class FusedLoss {
   ~FusedLoss() { forget_packed(packed_w_); }
 
   CrossEntropy run() {
-    for (int64_t begin = 0; begin < entries(); begin += chunk_) {
-      const int64_t count = std::min(chunk_, entries() - begin);
+    for (int64_t chunk = 0; chunk < chunks_.count(); ++chunk) {
+      const int64_t begin = chunks_.begin(chunk), count = chunks_.begin(chunk + 1) - begin;
       const auto block = [&](int64_t i) {
         run_block(begin, i * block_, std::min(block_, count - i * block_));
       };
@@ -174,9 +178,10 @@ class FusedLoss {
   std::span<const int32_t> targets_;
   CrossEntropyOptions options_;
   RowLosses losses_;
+  LikeChunks chunks_;  // of tokens
   uint64_t packed_w_ = new_constant();
   bool wanted_ = false, is_small_ = false;
-  int64_t chunk_ = 0, block_ = 0;  // tokens
+  int64_t block_ = 0;  // tokens whose logits exist at a time
   Tensor logits_, dlogits_;
 };
 

@@ -30,6 +30,8 @@ namespace {
 using cpu::GemmBlock;
 using cpu::GemmCode;
 
+constexpr int64_t kLine = 64, kWays = 8;  // of the first cache: bytes of a line, lines of a set
+
 // How many parts of a size n needs.
 int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size != 0); }
 int64_t round_up(int64_t n, int64_t step) { return parts_of(n, step) * step; }
@@ -138,21 +140,29 @@ bool is_worth_threads(const Plan& plan) {
          (plan.m <= 8 && plan.panels * plan.panel_bytes >= kBytesWorthAThread);
 }
 
-// Rows of a that blocks can take: as it lies, or filled up, widened or rounded to int8 in scratch.
-// (A transposed a is packed by each block.)
+// Whether rows of a lie so far apart that the first-level cache holds few of them.
+bool is_crowded(const GemmCode& code, const Rows& a) {
+  return code.crowded != 0 && a.rows > kWays && a.stride * size_of(a.dtype) % code.crowded == 0;
+}
+
+// Rows of a that blocks can take: as it lies, or in scratch, filled up, widened or rounded to int8,
+// and not crowded if panels are taken singly. (A transposed a is packed by each block.)
 class LeftFactor {
  public:
-  LeftFactor(const Plan& plan, const GemmArgs& g) : from_(g.a), a_(g.a) {
+  LeftFactor(const Plan& plan, const GemmArgs& g, bool panel_by_panel) : from_(g.a), a_(g.a) {
     if (g.transpose_a) return;
     if (is_quantized(g)) {
       take_groups(plan, g.quantized_b);
       return;
     }
     const DType packed = plan.code.packed;
-    if (from_.dtype == packed && plan.k == plan.filled_k) return;
+    const bool fits = from_.dtype == packed && plan.k == plan.filled_k;
+    if (fits && !(panel_by_panel && is_crowded(plan.code, from_))) return;
     thread_local cpu::Buffer scratch;
     const int64_t width = plan.filled_k;
-    a_ = {scratch.reserve(plan.m * width * size_of(packed)), plan.m, width, width, packed};
+    a_ = {nullptr, plan.m, width, width, packed};
+    if (is_crowded(plan.code, a_)) a_.stride += kLine / size_of(packed);
+    a_.data = scratch.reserve(plan.m * a_.stride * size_of(packed));
     if (packed == DType::i8) scale_ = cpu::scratch<float, 8>(plan.m);
     zero_point_ = plan.code.zero_point;
     parts_ = parts_of(plan.m, kPart);
@@ -213,15 +223,12 @@ void pack_rows(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int6
   block.a = a;
 }
 
-// Takes a block's rows of a, one behind the other where they lie so far apart that the first-level
-// cache holds few of them.
+// Takes a block's rows of a, one behind the other where they are crowded.
 void take_rows(const GemmCode& code, const Rows& a, GemmBlock& block) {
   block.a = a.data, block.a_stride = a.stride;
+  if (!is_crowded(code, a)) return;
   const int64_t bytes = size_of(a.dtype), width = a.width * bytes;
-  constexpr int64_t kWays = 8;  // of the cache
-  if (code.crowded == 0 || a.rows <= kWays || a.stride * bytes % code.crowded != 0) return;
   thread_local cpu::Buffer scratch;
-  constexpr int64_t kLine = 64;
   const int64_t stride = width + kLine;
   char* const to = scratch.reserve(a.rows * stride);
   for (int64_t r = 0; r < a.rows; ++r) std::memcpy(to + r * stride, a.slice(r, 1).data, width);
@@ -375,11 +382,11 @@ void multiply(const GemmArgs& g) {
     }
   };
   const Grid grid(plan, g.transpose_a, alone ? 1 : num_threads());
-  const LeftFactor a(plan, g);
   const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
   const std::shared_ptr<cpu::Buffer> constant =
       g.transpose_a || is_quantized(g) ? nullptr : packed_constant(plan, g, is_one_block);
   const bool packs_as_used = constant == nullptr && is_one_block && !is_quantized(g);
+  const LeftFactor a(plan, g, packs_as_used);
   thread_local cpu::Buffer scratch;
   const char* packed = nullptr;
   char* own = nullptr;
