@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/search/json_matcher.h"
+#include "heddle/infer/search/json_tokens.h"
 #include "heddle/infer/words.h"
 #include "tests/base/temporary.h"
 #include "tests/cli/language_model.h"
@@ -143,6 +147,99 @@ TEST(JsonConstraint, memory_is_bounded_where_every_character_is_a_place_of_its_o
   const auto constraint =
       make_json_constraint(schema, tokenizer, tokenizer.vocab_size(), {tokenizer.eos_id()});
   EXPECT_LT(most_bytes(*constraint, text + "}"), 2 << 20);
+}
+
+// The texts of an enumeration are the longest tokens, so that of no shorter length most may come.
+TEST(JsonConstraint, what_may_not_come_may_not_however_much_is_left) {
+  const Tokenizer& tokenizer = shared_tokenizer();
+  size_t longest = 0;
+  Json schema;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const std::string bytes = tokenizer.is_special(id) ? "" : token_bytes(tokenizer, id);
+    const bool is_word =
+        std::ranges::all_of(bytes, [](char c) { return c == ' ' || (c >= 'a' && c <= 'z'); });
+    if (bytes.empty() || !is_word || bytes.size() < longest) continue;
+    if (bytes.size() > longest) schema = Json::object({{"enum", Json::array()}});
+    longest = bytes.size();
+    schema["enum"].push_back(bytes);
+  }
+  ASSERT_GT(longest, 3);
+  const auto constraint =
+      make_json_constraint(schema, tokenizer, tokenizer.vocab_size(), {tokenizer.eos_id()});
+  const JsonGrammar grammar = json_grammar(schema);
+  const std::string quote = "\"";
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (!tokenizer.is_special(id) && token_bytes(tokenizer, id) == quote) ids = {id};
+  }
+  ASSERT_EQ(ids.size(), 1);
+  for (const int64_t left : {int64_t{100}, int64_t{65535}, int64_t{65536}, int64_t{1} << 20}) {
+    const TokenSet set = constraint->allowed(ids, left);
+    int64_t count = 0;
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      JsonMatcher matcher(grammar);
+      const bool is_text = !tokenizer.is_special(id) && id != tokenizer.unk_id();
+      const std::string bytes = is_text ? token_bytes(tokenizer, id) : "";
+      const bool may_come = !bytes.empty() && matcher.read(quote + bytes);
+      EXPECT_EQ(set.contains(id), may_come) << left << " " << bytes;
+      count += may_come ? 1 : 0;
+    }
+    EXPECT_GT(count, 1);
+    EXPECT_LT(count, tokenizer.vocab_size() / 4);
+  }
+}
+
+TEST(JsonConstraint, requests_of_a_schema_have_one_grammar_while_anybody_has_it) {
+  const Tokenizer& tokenizer = shared_tokenizer();
+  const std::vector<int32_t> ends = {tokenizer.eos_id()};
+  const auto tokens_of = [&](int i) {
+    const Json schema = Json::parse(fmt::format(R"({{"const": "one of many, number {}"}})", i));
+    return JsonTokens::of(schema, tokenizer, tokenizer.vocab_size(), ends);
+  };
+  // All at once.
+  std::vector<std::shared_ptr<JsonTokens>> found(8);
+  std::vector<std::thread> threads;
+  for (auto& one : found) threads.emplace_back([&] { one = tokens_of(0); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& one : found) EXPECT_EQ(one, found[0]);
+  // Far more have been asked for since.
+  const std::weak_ptr<JsonTokens> dropped = tokens_of(1);
+  for (int i = 2; i < 50; ++i) tokens_of(i);
+  EXPECT_TRUE(dropped.expired());
+  EXPECT_EQ(tokens_of(0), found[0]);
+}
+
+TEST(JsonConstraint, threads_that_look_for_the_same_places_find_what_one_alone_finds) {
+  const Tokenizer& tokenizer = shared_tokenizer();
+  const std::vector<int32_t> ends = {tokenizer.eos_id()};
+  const Json schema = Json::parse(
+      R"({"type": "object", "additionalProperties": {"type": "string", "maxLength": 60}})");
+  const auto tokens = JsonTokens::of(schema, tokenizer, tokenizer.vocab_size(), ends);
+  const auto alone = JsonTokens::of(schema, tokenizer, tokenizer.vocab_size() + 1, ends);
+  ASSERT_NE(tokens, alone);
+  const std::string_view text = R"({"a dog": "and a bird", "a cat": "alone"})";
+  std::vector<TokenSet> expected;
+  JsonMatcher matcher(alone->grammar());
+  for (const char c : text) {
+    expected.push_back(alone->allowed(matcher, 200));
+    ASSERT_TRUE(matcher.read(static_cast<uint8_t>(c)));
+  }
+  std::atomic<int> differ = 0;
+  const auto read = [&] {
+    JsonMatcher own(tokens->grammar());
+    for (size_t i = 0; i < text.size(); ++i) {
+      const TokenSet set = tokens->allowed(own, 200);
+      for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+        if (set.contains(id) != expected[i].contains(id)) ++differ;
+      }
+      own.read(static_cast<uint8_t>(text[i]));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(read);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(differ, 0);
+  EXPECT_EQ(tokens->size(), alone->size());  // nothing was counted twice
 }
 
 TEST(JsonConstraint, a_model_of_random_weights_writes_what_fits_for_any_seed) {

@@ -102,6 +102,54 @@ uint16_t short_rest(const JsonMatcher& matcher) {
   return static_cast<uint16_t>(std::min<int64_t>(matcher.rest(), kNotAllowed - 1));
 }
 
+// Clients ask for the same again and again: those that anybody has, and the last.
+class KnownTokens {
+ public:
+  // returns: nullptr for one that is not known
+  std::shared_ptr<JsonTokens> find(const std::string& name) {
+    std::shared_ptr<JsonTokens> dropped;
+    const std::lock_guard lock(mutex_);
+    return find_here(name, dropped);
+  }
+  // returns: that of another thread if it came first
+  std::shared_ptr<JsonTokens> add(std::string name, std::shared_ptr<JsonTokens> made) {
+    std::shared_ptr<JsonTokens> dropped;  // freed without the mutex
+    const std::lock_guard lock(mutex_);
+    if (auto there = find_here(name, dropped)) return there;
+    all_.push_front({std::move(name), made, made});
+    dropped = drop_last();
+    all_.remove_if([](const Known& one) { return one.tokens.expired(); });
+    return made;
+  }
+
+ private:
+  static constexpr size_t kKept = 16;
+  struct Known {
+    std::string name;
+    std::weak_ptr<JsonTokens> tokens;
+    std::shared_ptr<JsonTokens> kept;  // by the first kKept
+  };
+
+  std::shared_ptr<JsonTokens> find_here(const std::string& name,
+                                        std::shared_ptr<JsonTokens>& dropped) {
+    const auto found = std::ranges::find(all_, name, &Known::name);
+    if (found == all_.end()) return nullptr;
+    auto there = found->tokens.lock();
+    if (!there) return nullptr;
+    found->kept = there;
+    all_.splice(all_.begin(), all_, found);
+    dropped = drop_last();
+    return there;
+  }
+  // One came to the front, so one at most is kept beyond kKept.
+  std::shared_ptr<JsonTokens> drop_last() {
+    return all_.size() > kKept ? std::move(std::next(all_.begin(), kKept)->kept) : nullptr;
+  }
+
+  std::mutex mutex_;      // of all below
+  std::list<Known> all_;  // the last that was asked for first
+};
+
 }  // namespace
 
 JsonTokens::JsonTokens(JsonGrammar grammar, std::shared_ptr<const TokenBytes> bytes, int64_t vocab)
@@ -114,43 +162,28 @@ JsonTokens::JsonTokens(JsonGrammar grammar, std::shared_ptr<const TokenBytes> by
 
 std::shared_ptr<JsonTokens> JsonTokens::of(const Json& schema, const Tokenizer& tokenizer,
                                            int64_t vocab, std::span<const int32_t> ends) {
-  // Clients ask for the same again and again. A large one is not kept.
-  constexpr size_t kKept = 16, kMostKept = 1 << 18;
-  static std::mutex mutex;
-  static std::list<std::pair<std::string, std::shared_ptr<JsonTokens>>> kept;
+  constexpr size_t kMostKept = 1 << 18;  // of a larger one each has its own
+  static KnownTokens known;
   std::string name = fmt::format("{} {} {} {}", tokenizer.fingerprint(), vocab,
                                  fmt::join(ends, ","), schema.dump());
-  {
-    const std::lock_guard lock(mutex);
-    const auto found =
-        std::ranges::find_if(kept, [&](const auto& one) { return one.first == name; });
-    if (found != kept.end()) {
-      kept.splice(kept.begin(), kept, found);
-      return found->second;
-    }
-  }
+  if (auto there = known.find(name)) return there;
   auto made = std::make_shared<JsonTokens>(json_grammar(schema),
                                            shared_bytes(tokenizer, vocab, ends), vocab);
   if (name.size() + static_cast<size_t>(made->size()) > kMostKept) return made;
-  const std::lock_guard lock(mutex);
-  kept.emplace_front(std::move(name), made);
-  if (kept.size() > kKept) kept.pop_back();
-  return made;
+  return known.add(std::move(name), std::move(made));
 }
 
 TokenSet JsonTokens::allowed(const JsonMatcher& behind, int64_t left) {
   TokenSet set(vocab_);
-  const std::lock_guard lock(mutex_);
-  const Place& here = place(behind);
-  const auto most = std::ssize(here.plain);
+  const std::shared_ptr<const Place> here = place(behind);
+  const auto most = std::ssize(here->plain);
+  const auto is_allowed = [&](uint16_t rest) { return rest != kNotAllowed && rest < left; };
   if (most > 0) {
     for (const auto& [id, count] : bytes_->plain) {
-      if (count <= most && here.plain[static_cast<size_t>(count - 1)] < left) set.add(id);
+      if (count <= most && is_allowed(here->plain[static_cast<size_t>(count - 1)])) set.add(id);
     }
   }
-  for (const auto& [id, rest] : here.others) {
-    rest != kNotAllowed&& rest < left ? set.add(id) : set.remove(id);
-  }
+  for (const auto& [id, rest] : here->others) is_allowed(rest) ? set.add(id) : set.remove(id);
   return set;
 }
 
@@ -166,16 +199,27 @@ int64_t JsonTokens::Place::size() const {
 
 // --- a place -------------------------------------------------------------------------------------
 
-JsonTokens::Place& JsonTokens::place(const JsonMatcher& matcher) {
+// Found without the mutex: of two that look for the same the first stays.
+std::shared_ptr<const JsonTokens::Place> JsonTokens::place(const JsonMatcher& matcher) {
   std::string name = matcher.identity();
-  const auto known = places_.find(name);
-  if (known != places_.end()) return known->second;
-  Place made = packed(rests_behind(matcher));
-  constexpr int64_t kNode = 64;  // of the table, about
-  const int64_t size = made.size() + kNode + std::ssize(name);
-  if (places_size_ + size > kMostBytes) places_.clear(), places_size_ = 0;
+  const auto known = [&] {
+    const auto found = places_.find(name);
+    return found == places_.end() ? nullptr : found->second;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto there = known()) return there;
+  }
+  auto made = std::make_shared<const Place>(packed(rests_behind(matcher)));
+  decltype(places_) dropped;  // freed without the mutex
+  const std::lock_guard lock(mutex_);
+  if (auto there = known()) return there;
+  constexpr int64_t kNode = 80;  // of the table, about
+  const int64_t size = made->size() + kNode + std::ssize(name);
+  if (places_size_ + size > kMostBytes) dropped.swap(places_), places_size_ = 0;
   places_size_ += size;
-  return places_.emplace(std::move(name), std::move(made)).first->second;
+  places_.emplace(std::move(name), made);
+  return made;
 }
 
 // The rest of most plain tokens of a length, found by majority (Boyer, Moore 1991): one that is

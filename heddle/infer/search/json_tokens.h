@@ -24,11 +24,13 @@ struct TokenBytes;
 /// is kept. From any thread.
 class JsonTokens {
  public:
-  /// What is kept of places takes so many bytes at most, or is of one place alone.
+  /// What is kept of places, beside the grammar, takes so many bytes at most, or is of one place
+  /// alone.
   static constexpr int64_t kMostBytes = 1 << 20;
 
   /// That of a schema, see json_grammar(); the same for the same arguments, as long as anybody has
-  /// it or it is one of the last that were asked for. Errors: usage for what json_grammar()
+  /// it or it is one of the last 16 that were asked for, unless schema and grammar take more than
+  /// 256 KiB. Errors: usage for what json_grammar()
   /// refuses, and for a tokenizer that has no token for one of the bytes alone that a text may
   /// need.
   static std::shared_ptr<JsonTokens> of(const Json& schema, const Tokenizer& tokenizer,
@@ -52,7 +54,7 @@ class JsonTokens {
     int64_t size() const;
   };
 
-  Place& place(const JsonMatcher& matcher);
+  std::shared_ptr<const Place> place(const JsonMatcher& matcher);
   std::vector<uint16_t> rests_behind(const JsonMatcher& matcher) const;
   Place packed(const std::vector<uint16_t>& rests) const;
   void take_characters(const JsonMatcher& matcher, std::vector<uint16_t>& rests,
@@ -66,7 +68,7 @@ class JsonTokens {
   const std::shared_ptr<const TokenBytes> bytes_;
   const int64_t vocab_, least_;
   mutable std::mutex mutex_;  // of all below
-  std::unordered_map<std::string, Place> places_;
+  std::unordered_map<std::string, std::shared_ptr<const Place>> places_;
   int64_t places_size_ = 0;
 };
 
