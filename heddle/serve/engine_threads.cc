@@ -13,7 +13,7 @@ EngineThreads::~EngineThreads() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
-    for (Worker& worker : workers_) worker.wakes.notify_one();
+    for (Worker& worker : workers_) worker.call();
   }
   for (Worker& worker : workers_) worker.thread.join();
   for (const auto& scheduler : all()) scheduler->clear();
@@ -31,27 +31,32 @@ void EngineThreads::hire() {
 }
 
 void EngineThreads::wake() {
+  Schedulers held;
   const std::lock_guard lock(mutex_);
-  wake_others();
+  held = all();
+  wake_others(held);
 }
 
 void EngineThreads::post(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
-  workers_[0].wakes.notify_one();
+  workers_[0].call();
 }
 
 void EngineThreads::replace(Schedulers schedulers) {
+  Schedulers held;
   {
     const std::lock_guard lock(mutex_);
     leaving_.insert(leaving_.end(), schedulers_.begin(), schedulers_.end());
-    schedulers_ = std::move(schedulers);
-    wake_others();
+    schedulers_.swap(schedulers);
+    held = all();
+    wake_others(held);
   }
   hire();
 }
 
-// Those that leave first: their models' memory is free once they are done.
+// Those that leave first: their models' memory is free once they are done. Whoever has them may be
+// the last to have them, and lets go of them without the mutex: freeing a model takes long.
 EngineThreads::Schedulers EngineThreads::all() const {
   Schedulers all;
   for (const auto& one : leaving_) {
@@ -61,19 +66,15 @@ EngineThreads::Schedulers EngineThreads::all() const {
   return all;
 }
 
-bool EngineThreads::has_work(size_t index) const {
-  const auto waits = [&](const auto& s) { return index < s->engines() && s->has_work(index); };
-  const auto held_waits = [&](const auto& one) {
-    const auto scheduler = one.lock();
-    return scheduler && waits(scheduler);
-  };
-  return std::ranges::any_of(leaving_, held_waits) || std::ranges::any_of(schedulers_, waits);
+bool EngineThreads::has_work(const Schedulers& schedulers, size_t index) {
+  return std::ranges::any_of(
+      schedulers, [&](const auto& s) { return index < s->engines() && s->has_work(index); });
 }
 
-void EngineThreads::wake_others() {
+void EngineThreads::wake_others(const Schedulers& schedulers) {
   std::erase_if(leaving_, [](const auto& one) { return one.expired(); });
   for (size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].is_asleep && has_work(i)) workers_[i].wakes.notify_one();
+    if (workers_[i].is_asleep && has_work(schedulers, i)) workers_[i].call();
   }
 }
 
@@ -83,15 +84,20 @@ void EngineThreads::run(size_t index) {
     Schedulers schedulers;
     {
       std::unique_lock lock(mutex_);
-      wake_others();  // a step may have made room
-      Worker& worker = workers_[index];
-      worker.is_asleep = true;
-      worker.wakes.wait(
-          lock, [&] { return is_ending_ || (index == 0 && !tasks_.empty()) || has_work(index); });
-      worker.is_asleep = false;
       if (is_ending_) return;
-      if (index == 0) tasks.swap(tasks_);
       schedulers = all();
+      wake_others(schedulers);  // a step may have made room
+      if (index == 0) tasks.swap(tasks_);
+      if (tasks.empty() && !has_work(schedulers, index)) {
+        Worker& worker = workers_[index];
+        worker.is_asleep = true, worker.is_called = false;
+        lock.unlock();
+        schedulers.clear();
+        lock.lock();
+        worker.wakes.wait(lock, [&] { return worker.is_called || is_ending_; });
+        worker.is_asleep = false;
+        continue;
+      }
     }
     std::erase_if(schedulers, [&](const auto& s) { return index >= s->engines(); });
     for (const auto& task : tasks) {

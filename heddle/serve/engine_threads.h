@@ -35,15 +35,16 @@ class EngineThreads {
  private:
   struct Worker {
     std::condition_variable wakes;
-    bool is_asleep = false;
+    bool is_asleep = false, is_called = false;
     std::thread thread;
+    void call() { is_called = true, wakes.notify_one(); }
   };
 
   void hire();
   void run(size_t index);
   Schedulers all() const;
-  bool has_work(size_t index) const;
-  void wake_others();
+  static bool has_work(const Schedulers& schedulers, size_t index);
+  void wake_others(const Schedulers& schedulers);
 
   std::mutex mutex_;  // of all below
   Schedulers schedulers_;

@@ -105,13 +105,40 @@ TEST(EngineThreads, a_job_for_a_scheduler_that_was_taken_before_it_was_replaced_
     threads.wake();
     return countdown.comes();
   };
-  ASSERT_TRUE(do_one(next));  // all threads have looked around since
+  ASSERT_TRUE(do_one(next));  // the thread that did it has looked around since
   EXPECT_TRUE(do_one(taken));
   taken.reset();
   for (int i = 0; i < 1000 && !leaving.expired(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_TRUE(leaving.expired());
+}
+
+// While one is freed, which takes long for a large model, others go on.
+TEST(EngineThreads, a_scheduler_that_nobody_else_has_is_freed_without_the_mutex) {
+  const Subject subject;
+  EngineThreads threads({subject.scheduler(2)});
+  std::vector<std::future<void>> wakings;
+  std::atomic<int> freed = 0, in_time = 0;
+  const auto make = [&] {
+    return std::shared_ptr<Scheduler>(
+        new Scheduler(*subject.small.made, Precision(), 600, 2), [&](Scheduler* scheduler) {
+          wakings.push_back(std::async(std::launch::async, [&] { threads.wake(); }));
+          const auto state = wakings.back().wait_for(std::chrono::seconds(30));
+          in_time += state == std::future_status::ready ? 1 : 0;
+          delete scheduler;
+          ++freed;
+        });
+  };
+  for (int i = 0; i < 3; ++i) {
+    threads.replace({make()});
+    threads.replace({subject.scheduler(1)});
+    for (int n = 0; n < 6000 && freed <= i; ++n) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(freed, i + 1);
+  }
+  EXPECT_EQ(in_time, 3);
 }
 
 TEST(EngineThreads, tasks_are_done_in_their_order_and_one_that_throws_ends_none) {
