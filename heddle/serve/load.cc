@@ -13,10 +13,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/serve/http/event_loop.h"
 
 namespace heddle::serve {
 namespace {
@@ -75,15 +75,9 @@ class Load {
     }
     while (Clock::now() < ends_ || under_way_ > 0 || !waiting_.empty()) {
       context_.restart();
-      // It may share its cores with the server: what comes within a millisecond is taken together,
-      // which counts as the server's time.
-      constexpr int64_t kMany = 32;
-      const Moment until = Clock::now() + std::chrono::milliseconds(100);
-      while (context_.run_one_until(until) > 0) {
-        for (int i = 0; i < 1024 && context_.poll_one() > 0; ++i) {
-        }
-        if (under_way_ >= kMany) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+      // It may share its cores with the server; what it waits counts as the server's time.
+      run_together(context_, Clock::now() + std::chrono::milliseconds(100),
+                   [&] { return under_way_ >= kCrowd; });
       report_.seconds = seconds_since(began_);
       if (on_tick) on_tick(report_);
       // What has not answered by then is lost.

@@ -1,7 +1,8 @@
 // The server against clients of every kind, over the loopback interface.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -20,7 +21,14 @@ HttpLimits quick_limits() {
   return limits;
 }
 
-// Echoes what it is asked; on /parts in three parts, on /never not at all, on /flood without end.
+std::string large_body() {
+  std::string body;
+  for (int i = 0; body.size() < 6'000'000; ++i) body += fmt::format("line {}\n", i);
+  return body;
+}
+
+// Echoes what it is asked; on /parts in three parts, on /never not at all (that it was asked is
+// kept, with the query), on /flood without end, on /large and /large_parts with large_body().
 class HttpServerTest : public ::testing::Test {
  protected:
   explicit HttpServerTest(const HttpLimits& limits = quick_limits())
@@ -39,6 +47,14 @@ class HttpServerTest : public ::testing::Test {
     if (request.path == "/never") {
       const std::lock_guard lock(mutex_);
       kept_.push_back(std::move(reply));
+      queries_.push_back(request.query);
+    } else if (request.path == "/large") {
+      reply->send({.content_type = "text/plain", .body = large_body()});
+    } else if (request.path == "/large_parts") {
+      reply->begin({.content_type = "text/plain"});
+      const std::string body = large_body().substr(0, 3'000'000);
+      for (size_t at = 0; at < body.size(); at += 40'001) reply->write(body.substr(at, 40'001));
+      reply->end();
     } else if (request.path == "/parts") {
       reply->begin({.content_type = "text/plain"});
       for (const char* part : {"one ", "two ", "three"}) reply->write(part);
@@ -63,6 +79,7 @@ class HttpServerTest : public ::testing::Test {
   std::atomic<int> gone_ = 0;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Reply>> kept_;
+  std::vector<std::string> queries_;  // of those
   HttpServer server_;
   std::thread thread_;
 };
@@ -89,6 +106,84 @@ TEST_F(HttpServerTest, parts_are_chunks_and_old_clients_get_them_plain) {
   EXPECT_NE(answer.body.find("0\r\n\r\n"), std::string::npos);
   const Answer old = ask(port(), "GET /parts HTTP/1.0\r\n\r\n");
   EXPECT_EQ(old.body, "one two three");
+}
+
+// Reads a little at a time until that has come.
+std::string read_slowly(Client& client, size_t bytes) {
+  std::string all;
+  while (all.size() < bytes) {
+    const std::string part = client.receive();
+    if (part.empty()) break;
+    if (all.size() < 1'000'000) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    all += part;
+  }
+  return all;
+}
+
+TEST_F(HttpServerTest, a_large_body_that_is_read_slowly_comes_whole_and_then_the_next) {
+  Client client(port(), 16384);
+  const std::string body = large_body();
+  client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string head = fmt::format(
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.size());
+  EXPECT_TRUE(read_slowly(client, head.size() + body.size()) == head + body);
+  client.send("GET /large_parts HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::string bytes, text;
+  while (!bytes.ends_with("\r\n0\r\n\r\n")) {
+    const std::string part = read_slowly(client, 1);
+    if (part.empty()) break;
+    bytes += part;
+  }
+  for (size_t at = bytes.find("\r\n\r\n") + 4; at < bytes.size();) {
+    size_t digits = 0;
+    const size_t size = std::stoul(bytes.substr(at, 8), &digits, 16);
+    text += bytes.substr(at + digits + 2, size);
+    at += digits + size + 4;
+  }
+  EXPECT_TRUE(text == body.substr(0, 3'000'000));
+  client.send("GET /next HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(client.receive_until("GET /next||").find("GET /next||"), std::string::npos);
+  EXPECT_EQ(gone_, 0);
+}
+
+TEST_F(HttpServerTest, parts_that_are_written_together_come_in_one_piece) {
+  Client client(port());
+  client.send("GET /parts HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string bytes = client.receive_until("0\r\n\r\n");
+  EXPECT_TRUE(bytes.ends_with("\r\n\r\nd\r\none two three\r\n0\r\n\r\n")) << bytes;
+}
+
+TEST_F(HttpServerTest, a_hundred_clients_that_ask_at_once_get_their_own_answers) {
+  constexpr size_t kClients = 100;
+  std::deque<Client> clients;
+  for (size_t i = 0; i < kClients; ++i) clients.emplace_back(port());
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < kClients; ++i) {
+      clients[i].send(fmt::format("GET /never?{}.{}. HTTP/1.1\r\nHost: x\r\n\r\n", round, i));
+    }
+    ASSERT_TRUE(comes_true([&] {
+      const std::lock_guard lock(mutex_);
+      return kept_.size() == kClients;
+    }));
+    for (size_t i = 0; i < kClients; ++i) {
+      if (i % 2 == 0) {
+        kept_[i]->send({.body = "whole " + queries_[i]});
+        continue;
+      }
+      kept_[i]->begin({});
+      for (const std::string& part : {std::string("parts "), queries_[i]}) kept_[i]->write(part);
+      kept_[i]->end();
+    }
+    kept_.clear(), queries_.clear();
+    for (size_t i = 0; i < kClients; ++i) {
+      const std::string own = fmt::format("{}.{}.", round, i);
+      const std::string found = clients[i].receive_until(own);
+      const std::string behind = found.substr(std::min(found.size(), found.find(own)));
+      EXPECT_TRUE(!behind.empty() && (own + "\r\n0\r\n\r\n").starts_with(behind)) << found;
+    }
+  }
+  EXPECT_EQ(server_.connections(), int64_t{kClients});
+  EXPECT_EQ(gone_, 0);
 }
 
 TEST_F(HttpServerTest, what_is_too_large_or_no_request_is_refused) {
@@ -186,6 +281,27 @@ TEST_F(HttpServerOfTwo, connections_beyond_the_limit_are_closed_and_those_that_e
   first.close();
   EXPECT_TRUE(comes_true([&] { return server_.connections() == 1; }));
   EXPECT_EQ(get(port(), "/room").body, "GET /room||");
+}
+
+HttpLimits short_writes() {
+  HttpLimits limits = quick_limits();
+  limits.output_bytes = 1 << 20, limits.write_seconds = 2;
+  return limits;
+}
+class HttpServerOfShortWrites : public HttpServerTest {
+ protected:
+  HttpServerOfShortWrites() : HttpServerTest(short_writes()) {}
+};
+
+TEST_F(HttpServerOfShortWrites, a_stream_whose_client_stops_reading_ends_in_time) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  Client client(port(), 16384);
+  client.send("GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");  // 40 MB, which a burst may be
+  EXPECT_NE(client.receive_until("200 OK").find("200 OK"), std::string::npos);
+  EXPECT_TRUE(comes_true([&] { return server_.connections() == 0; }));
+  EXPECT_GE(Clock::now() - start, std::chrono::seconds(2));
+  EXPECT_EQ(get(port(), "/still").body, "GET /still||");
 }
 
 TEST(HttpServer, addresses_that_cannot_be_listened_on_are_said) {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/serve/http/event_loop.h"
 #include "heddle/serve/http/server_parts.h"
 
 namespace heddle::serve {
@@ -46,23 +46,19 @@ void HttpServer::Implementation::post(std::function<void()> task) {
       tasks.swap(self->posted_);
     }
     for (const auto& one : tasks) one();
+    for (const auto& session : std::exchange(self->written_, {})) session->pump_written();
   });
 }
 
-// Where many requests come and many wait for responses, what comes within a millisecond is taken
-// together: each waking takes a core from those that compute.
+// Where many requests come and many wait for responses, what comes close together is taken
+// together.
 void HttpServer::Implementation::run(const std::function<void()>& on_tick) {
-  constexpr int64_t kMany = 32;                           // that wait; and that came in 50 ms
   constexpr auto kLook = std::chrono::milliseconds(250);  // at who is late
   const auto work = asio::make_work_guard(context_);
   for (Moment look = {}; !is_stopped_;) {
-    const bool is_crowded = std::exchange(came_, 0) >= kMany;
+    const bool is_crowded = std::exchange(came_, 0) >= kCrowd;
     const Moment until = Moment::clock::now() + std::chrono::milliseconds(50);
-    while (context_.run_one_until(until) > 0) {
-      for (int i = 0; i < 1024 && context_.poll_one() > 0; ++i) {
-      }
-      if (is_crowded && owed_ >= kMany) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    run_together(context_, until, [&] { return is_crowded && owed_ >= kCrowd; });
     if (until > look) end_late(), look = until + kLook;
     if (on_tick) on_tick();
     if (is_draining_ && open_ == 0) return;
@@ -212,8 +208,8 @@ void HttpServer::Session::close_if_idle() {
 
 namespace {
 
-// body: the field that says where it ends
-std::string head_of(const HttpResponse& response, bool is_kept, std::string_view body) {
+// length: the field that says where the body ends, with its line's end; "": with the connection
+std::string head_of(const HttpResponse& response, bool is_kept, std::string_view length) {
   const auto status = http::int_to_status(static_cast<unsigned>(response.status));
   const auto reason = http::obsolete_reason(status);
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status,
@@ -224,7 +220,7 @@ std::string head_of(const HttpResponse& response, bool is_kept, std::string_view
   if (!response.content_type.empty()) add("Content-Type", response.content_type);
   for (const auto& [name, value] : response.headers) add(name, value);
   if (!is_kept) add("Connection", "close");
-  return head.append(body).append("\r\n");
+  return head.append(length).append("\r\n");
 }
 
 }  // namespace
@@ -255,13 +251,12 @@ void HttpServer::Session::send(HttpResponse response) {
 
 void HttpServer::Session::begin(const HttpResponse& head) {
   is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
-  is_writing_ = true;
-  write_began_ = Moment::clock::now();
-  put(head_of(head, is_kept_, is_old_ ? "" : "Transfer-Encoding: chunked\r\n"),
-      [self = shared_from_this()](ErrorCode error) { self->written(error); });
+  head_ = head_of(head, is_kept_, is_old_ ? "" : "Transfer-Encoding: chunked\r\n");
+  pump_soon();
 }
 
 void HttpServer::Session::write(std::string part) {
+  constexpr int64_t kLarge = 1 << 16;
   if (part.empty() || is_ended_) return;
   output_ += part;
   // A burst is no slow reader: one that took nothing for a second is.
@@ -269,30 +264,45 @@ void HttpServer::Session::write(std::string part) {
   const bool is_stuck =
       is_writing_ && Moment::clock::now() - write_began_ > std::chrono::seconds(1);
   if (waiting > 64 * most || (waiting > most && is_stuck)) return leave();
-  pump();
+  waiting < kLarge ? pump_soon() : pump();
 }
 
 void HttpServer::Session::end() {
   is_ended_ = true;
   on_gone_ = {};
-  pump();
+  pump_soon();
 }
 
 // What was written is sent before the connection ends.
 void HttpServer::Session::cut() {
   is_cut_ = true;
-  pump();
+  pump_soon();
+}
+
+// Parts that come together are sent together: behind the tasks at hand.
+void HttpServer::Session::pump_soon() {
+  if (!std::exchange(is_pumped_soon_, true)) server_->written_.push_back(shared_from_this());
+}
+
+void HttpServer::Session::pump_written() {
+  is_pumped_soon_ = false;
+  if (state_ == State::answering) pump();
 }
 
 void HttpServer::Session::pump() {
-  if (is_writing_ || (output_.empty() && !is_ended_ && !is_cut_)) return;
-  if (output_.empty() && is_cut_) return leave();
+  if (is_writing_ || (head_.empty() && output_.empty() && !is_ended_ && !is_cut_)) return;
+  if (head_.empty() && output_.empty() && is_cut_) return leave();
   is_writing_ = true;
   write_began_ = Moment::clock::now();
-  std::string part = std::exchange(output_, {});
-  const bool is_last = part.empty();
-  if (!is_old_) {
-    part = is_last ? "0\r\n\r\n" : fmt::format("{:x}\r\n", part.size()) + part + "\r\n";
+  std::string part = std::exchange(head_, {});
+  const std::string body = std::exchange(output_, {});
+  const bool is_last = is_ended_;
+  if (is_old_) {
+    part += body;
+  } else {
+    if (!body.empty())
+      part.append(fmt::format("{:x}\r\n", body.size())).append(body).append("\r\n");
+    if (is_last) part += "0\r\n\r\n";
   }
   put(std::move(part), [self = shared_from_this(), is_last](ErrorCode error) {
     if (error || !is_last) return self->written(error);

@@ -52,6 +52,7 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   asio::steady_timer pause_{context_};
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
+  std::vector<std::shared_ptr<Session>> written_;  // by the tasks at hand
 };
 
 class HttpServer::Session : public std::enable_shared_from_this<Session> {
@@ -63,6 +64,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void close_if_idle();
   void close();
   void leave();
+  /// Sends what the tasks at hand wrote.
+  void pump_written();
   bool is_late(Moment now) const { return deadline_ < now; }
 
  private:
@@ -86,6 +89,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void end();
   void cut();
   void pump();
+  void pump_soon();
   void written(ErrorCode error);
   void finish();
   void linger();
@@ -104,7 +108,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   std::function<void()> on_gone_;
   std::shared_ptr<Session> owes_;  ///< itself, while a response is owed
   // Of a response in parts.
-  std::string output_;
+  std::string head_, output_;  // that is not sent yet
+  bool is_pumped_soon_ = false;
   bool is_writing_ = false, is_ended_ = false, is_cut_ = false;
   Moment write_began_ = {};
 };
