@@ -119,8 +119,6 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
       if (const auto refusal = refusal_for_now(service)) return e->fail(*refusal);
     }
     route.handler(e);
-  } catch (const Refusal& refusal) {
-    e->fail(refusal);
   } catch (...) {
     e->fail(std::current_exception());
   }
