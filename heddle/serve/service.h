@@ -88,6 +88,7 @@ class Service {
   /// Whether models that were loaded anew answer from now on; requests that came before end with
   /// those before. Folders that cannot be loaded are said, and the models stay.
   bool take_reloaded();
+  bool is_reloading() const { return reloaded_.valid(); }
   /// What /health/ready says from now on is that it is not.
   void drain() { is_draining_ = true; }
   bool is_draining() const { return is_draining_; }

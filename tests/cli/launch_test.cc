@@ -87,23 +87,24 @@ TEST(LaunchCommand, wrong_flags_are_usage_errors) {
   expect({"-n", "2", "launch", "-n", "2", "info"}, "cannot start itself");
 }
 
-CliOptions signalled(int signal) {
-  CliOptions options;
-  options.signal_after_seconds = 1.5;
-  options.signal = signal;
-  return options;
-}
-
 // Something that goes on until it is ended; `mark` finds its processes.
 std::vector<std::string> endless(const std::string& mark) {
   return {"launch", "-n", "2", "bench", "train-tiny", "--threads", "1", "--seconds", mark};
+}
+
+// Once the launcher and both ranks are there.
+CliOptions signalled(int signal, const std::string& mark) {
+  CliOptions options;
+  options.signal = signal;
+  options.signal_when = [mark](const CliResult&) { return processes_with(mark) == 3; };
+  return options;
 }
 
 TEST(LaunchCommand, passes_signals_on_and_waits_for_all) {
   const std::string mark = fmt::format("600.{}", getpid());
   std::vector<std::string> words = endless(mark);
   words.insert(words.begin() + 1, {"--restarts", "2"});  // not after what someone asked for
-  const CliResult result = run_heddle(words, signalled(SIGTERM));
+  const CliResult result = run_heddle(words, signalled(SIGTERM, mark));
   EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
   EXPECT_EQ(processes_with(mark), 0);
 }
@@ -115,8 +116,10 @@ TEST(LaunchCommand, does_not_start_again_what_a_signal_has_ended) {
   for (const std::string& word : endless(mark)) command += " " + word;
   command.insert(command.find(" -n"), " --restarts 2");
   command +=
-      " & p=$!; sleep 1.5; for q in $(cat /proc/$p/task/$p/children); do"
-      " grep -qz '^HEDDLE_RANK=1$' /proc/$q/environ && kill $q; done; wait $p";
+      " & p=$!; rank=; while [ -z \"$rank\" ]; do sleep 0.1;"
+      " for q in $(cat /proc/$p/task/$p/children); do"
+      " if grep -qsz '^HEDDLE_RANK=1$' /proc/$q/environ; then rank=$q; fi; done; done;"
+      " sleep 1; kill $rank; wait $p";
   const CliResult result = run_command({"sh", "-c", command});
   EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
   EXPECT_TRUE(contains(result.err, "rank 1 ")) << result.err;
@@ -126,7 +129,7 @@ TEST(LaunchCommand, does_not_start_again_what_a_signal_has_ended) {
 
 TEST(LaunchCommand, leaves_nothing_behind_when_it_is_killed) {
   const std::string mark = fmt::format("601.{}", getpid());
-  const CliResult result = run_heddle(endless(mark), signalled(SIGKILL));
+  const CliResult result = run_heddle(endless(mark), signalled(SIGKILL, mark));
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   for (int i = 0; i < 50 && processes_with(mark) > 0; ++i) usleep(100'000);
   EXPECT_EQ(processes_with(mark), 0);

@@ -98,7 +98,7 @@ TEST(CliRunner, input_larger_than_a_pipe_comes_back_whole) {
 
 TEST(CliRunner, signal_ends_the_program_at_the_time_asked) {
   CliOptions options;
-  options.signal_after_seconds = 0.05;
+  options.signal_when = after_seconds(0.05);
   const CliResult result = run_command({"sleep", "30"}, options);
   EXPECT_EQ(result.exit_code, 137);
   EXPECT_FALSE(result.timed_out);

@@ -91,7 +91,7 @@ TEST_F(ProfileTranslate, signal_while_it_waits_for_input_gives_the_profile) {
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   CliOptions options;
   options.signal = SIGINT;
-  options.signal_after_seconds = 3;
+  options.signal_when = after_seconds(3);
   const std::string words =
       fmt::format("exec {} translate {} --profile {} <> {}", kProgram, model(), path, fifo);
   const CliResult result = run_command({"bash", "-c", words}, options);

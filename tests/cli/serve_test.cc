@@ -1,12 +1,14 @@
 // The server as a program: it listens, answers, and ends by a signal with nothing lost.
 #include <sys/un.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <thread>
 
 #include "tests/cli/model_fixture.h"
 #include "tests/serve/client.h"
+#include "tests/support/wait.h"
 
 namespace heddle::testing {
 namespace {
@@ -31,22 +33,22 @@ TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
   ASSERT_EQ(translated.exit_code, 0) << translated.err;
   const int port = free_port();
   CliOptions options;
-  options.signal = SIGTERM, options.signal_after_seconds = 3;
+  std::atomic<bool> is_over = false;
+  options.signal = SIGTERM, options.signal_when = [&](const CliResult&) { return is_over.load(); };
   CliResult served;
   std::thread server([&] {
     served = run_heddle({"serve", "en-de=" + model(), "--port", std::to_string(port)}, options);
   });
   serve::Answer answer;
-  for (int i = 0; i < 100 && answer.status != 200; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (serve::can_connect(port)) {
-      answer =
-          serve::post(port, "/translate", R"({"q": "a dog runs", "source": "en", "target": "de"})");
-    }
-  }
-  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(comes_true([&] {
+    if (!serve::can_connect(port)) return false;
+    answer =
+        serve::post(port, "/translate", R"({"q": "a dog runs", "source": "en", "target": "de"})");
+    return answer.status == 200;
+  }));
   EXPECT_EQ(answer.json().get_string("translatedText") + "\n", translated.out);
   EXPECT_NE(serve::get(port, "/").body.find("/v1/completions"), std::string::npos);
+  is_over = true;
   server.join();
   EXPECT_EQ(served.exit_code, 128 + SIGTERM) << served.err;
   EXPECT_TRUE(contains(served.err, "nothing was lost")) << served.err;
@@ -64,14 +66,16 @@ TEST_F(Serve, the_supervisor_is_told) {
   ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
   CliOptions options;
   options.environment["NOTIFY_SOCKET"] = path;
-  options.signal = SIGTERM, options.signal_after_seconds = 1.5;
-  EXPECT_EQ(run_heddle({"serve", model(), "--port", "0"}, options).exit_code, 128 + SIGTERM);
   std::string heard;
-  for (int i = 0; i < 2; ++i) {
+  const auto listen = [&] {
     char bytes[64] = {};
     const auto n = ::recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0) heard += std::string(bytes, static_cast<size_t>(n)) + " ";
-  }
+    return n > 0;
+  };
+  options.signal = SIGTERM, options.signal_when = [&](const CliResult&) { return listen(); };
+  EXPECT_EQ(run_heddle({"serve", model(), "--port", "0"}, options).exit_code, 128 + SIGTERM);
+  listen();
   ::close(socket);
   EXPECT_EQ(heard, "READY=1 STOPPING=1 ");
 }

@@ -120,7 +120,8 @@ inline void expect_killed_run_equals_whole(const train::TrainConfig& config, int
     // Short lives kill while starting, before the first state; long ones get a run further.
     const double share = std::uniform_real_distribution<>(0, 1)(random);
     CliOptions options;
-    options.signal_after_seconds = (hits % 3 == 0 ? 0.15 : 0.5) * share * (whole.seconds + 0.5);
+    options.signal_when =
+        after_seconds((hits % 3 == 0 ? 0.15 : 0.5) * share * (whole.seconds + 0.5));
     const CliResult part =
         run_train(folder, "killed", config, {"--threads", hits % 2 == 0 ? "1" : "2"}, options);
     if (part.exit_code == 0) {  // it got away; another one takes the other kills

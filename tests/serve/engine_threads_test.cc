@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/serve/translation_jobs.h"
+#include "tests/support/wait.h"
 
 namespace heddle::serve {
 namespace {
@@ -81,10 +82,7 @@ TEST(EngineThreads, schedulers_that_are_replaced_end_their_jobs_and_are_let_go_o
   threads.replace({subject.scheduler(1)});
   threads.wake();
   EXPECT_TRUE(countdown.comes());
-  for (int i = 0; i < 1000 && !leaving.expired(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_TRUE(leaving.expired());
+  EXPECT_TRUE(testing::comes_true([&] { return leaving.expired(); }));
 }
 
 TEST(EngineThreads, a_job_for_a_scheduler_that_was_taken_before_it_was_replaced_is_done) {
@@ -108,10 +106,7 @@ TEST(EngineThreads, a_job_for_a_scheduler_that_was_taken_before_it_was_replaced_
   ASSERT_TRUE(do_one(next));  // the thread that did it has looked around since
   EXPECT_TRUE(do_one(taken));
   taken.reset();
-  for (int i = 0; i < 1000 && !leaving.expired(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_TRUE(leaving.expired());
+  EXPECT_TRUE(testing::comes_true([&] { return leaving.expired(); }));
 }
 
 // While one is freed, which takes long for a large model, others go on.
@@ -133,10 +128,7 @@ TEST(EngineThreads, a_scheduler_that_nobody_else_has_is_freed_without_the_mutex)
   for (int i = 0; i < 3; ++i) {
     threads.replace({make()});
     threads.replace({subject.scheduler(1)});
-    for (int n = 0; n < 6000 && freed <= i; ++n) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_EQ(freed, i + 1);
+    EXPECT_TRUE(testing::comes_true([&] { return freed == i + 1; }));
   }
   EXPECT_EQ(in_time, 3);
 }

@@ -9,6 +9,7 @@
 #include "heddle/serve/http/server.h"
 #include "tests/base/temporary.h"
 #include "tests/serve/client.h"
+#include "tests/support/wait.h"
 
 namespace heddle::serve {
 namespace {
@@ -70,11 +71,6 @@ class HttpServerTest : public ::testing::Test {
     }
   }
   int port() const { return server_.port(); }
-  static bool comes_true(const std::function<bool()>& condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return condition();
-  }
 
   std::atomic<int> gone_ = 0;
   std::mutex mutex_;
@@ -161,7 +157,7 @@ TEST_F(HttpServerTest, a_hundred_clients_that_ask_at_once_get_their_own_answers)
     for (size_t i = 0; i < kClients; ++i) {
       clients[i].send(fmt::format("GET /never?{}.{}. HTTP/1.1\r\nHost: x\r\n\r\n", round, i));
     }
-    ASSERT_TRUE(comes_true([&] {
+    ASSERT_TRUE(testing::comes_true([&] {
       const std::lock_guard lock(mutex_);
       return kept_.size() == kClients;
     }));
@@ -223,19 +219,19 @@ TEST_F(HttpServerTest, slow_clients_are_disconnected_and_nobody_waits_for_them) 
   EXPECT_EQ(header.receive(), "");
   EXPECT_EQ(body.receive(), "");
   EXPECT_EQ(idle.receive(), "");
-  EXPECT_TRUE(comes_true([&] { return server_.connections() == 0; }));
+  EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 0; }));
 }
 
 TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave) {
   Client client(port());
   client.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(testing::comes_true([&] {
     const std::lock_guard lock(mutex_);
     return kept_.size() == 1;
   }));
   EXPECT_EQ(gone_, 0);
   client.close();
-  EXPECT_TRUE(comes_true([&] { return gone_ == 1; }));
+  EXPECT_TRUE(testing::comes_true([&] { return gone_ == 1; }));
   kept_[0]->send({.body = "too late"});  // dropped
   EXPECT_EQ(get(port(), "/still").body, "GET /still||");
 }
@@ -243,14 +239,14 @@ TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave) {
 TEST_F(HttpServerTest, a_client_that_does_not_read_is_cut_off) {
   Client client(port());
   client.send("GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_TRUE(comes_true([&] { return gone_ == 1; }));
+  EXPECT_TRUE(testing::comes_true([&] { return gone_ == 1; }));
   EXPECT_EQ(get(port(), "/still").body, "GET /still||");
 }
 
 TEST_F(HttpServerTest, draining_ends_idle_connections_and_lets_responses_out) {
   Client idle(port()), waiting(port());
   waiting.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(testing::comes_true([&] {
     const std::lock_guard lock(mutex_);
     return kept_.size() == 1;
   }));
@@ -260,7 +256,7 @@ TEST_F(HttpServerTest, draining_ends_idle_connections_and_lets_responses_out) {
   const std::string bytes = waiting.receive_all();
   EXPECT_NE(bytes.find("at last"), std::string::npos);
   EXPECT_NE(bytes.find("Connection: close"), std::string::npos);
-  EXPECT_TRUE(comes_true([&] { return server_.connections() == 0; }));
+  EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 0; }));
 }
 
 HttpLimits two_connections() {
@@ -275,11 +271,11 @@ class HttpServerOfTwo : public HttpServerTest {
 
 TEST_F(HttpServerOfTwo, connections_beyond_the_limit_are_closed_and_those_that_end_make_room) {
   Client first(port()), second(port());
-  EXPECT_TRUE(comes_true([&] { return server_.connections() == 2; }));
+  EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 2; }));
   Client third(port());
   EXPECT_EQ(third.receive(), "");
   first.close();
-  EXPECT_TRUE(comes_true([&] { return server_.connections() == 1; }));
+  EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 1; }));
   EXPECT_EQ(get(port(), "/room").body, "GET /room||");
 }
 
@@ -299,7 +295,7 @@ TEST_F(HttpServerOfShortWrites, a_stream_whose_client_stops_reading_ends_in_time
   Client client(port(), 16384);
   client.send("GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");  // 40 MB, which a burst may be
   EXPECT_NE(client.receive_until("200 OK").find("200 OK"), std::string::npos);
-  EXPECT_TRUE(comes_true([&] { return server_.connections() == 0; }));
+  EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 0; }));
   EXPECT_GE(Clock::now() - start, std::chrono::seconds(2));
   EXPECT_EQ(get(port(), "/still").body, "GET /still||");
 }

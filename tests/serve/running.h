@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -11,6 +10,7 @@
 #include "tests/cli/language_model.h"
 #include "tests/cli/page_data.h"
 #include "tests/cli/vision_model.h"
+#include "tests/support/wait.h"
 
 namespace heddle::serve {
 
@@ -75,6 +75,7 @@ class Running {
       server_.run([this] {
         if (is_to_reload_.exchange(false)) service_.reload();
         swaps_ += service_.take_reloaded() ? 1 : 0;
+        is_reloading_ = is_to_reload_ || service_.is_reloading();
       });
     });
   }
@@ -86,14 +87,16 @@ class Running {
   Service& service() { return service_; }
   HttpServer& server() { return server_; }
   /// As SIGHUP does, on the server's thread.
-  void reload() { is_to_reload_ = true; }
+  void reload() {
+    is_to_reload_ = true;
+    is_reloading_ = true;
+  }
+  bool is_reloading() const { return is_reloading_; }
   int swaps() const { return swaps_; }
   /// Tokens of the budget that are still taken when what was asked is answered: a response may be
   /// there a moment before its tokens are given back.
   int64_t taken_at_rest() const {
-    for (int i = 0; i < 1000 && service_.budget().taken() > 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    testing::comes_true([this] { return service_.budget().taken() <= 0; });
     return service_.budget().taken();
   }
   const ServedModel& model(size_t i) const { return *service_.models()[i]; }
@@ -102,7 +105,7 @@ class Running {
   Service service_;
   HttpServer server_;
   std::atomic<int> swaps_ = 0;
-  std::atomic<bool> is_to_reload_ = false;
+  std::atomic<bool> is_to_reload_ = false, is_reloading_ = false;
   std::thread thread_;
 };
 

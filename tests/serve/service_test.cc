@@ -317,9 +317,7 @@ TEST(Service, models_are_swapped_under_load_and_no_request_fails) {
   for (int swap = 1; swap <= 4; ++swap) {
     testing::write_small_model_of_seed(path, swap % 2 == 1 ? 8 : 7);
     running.reload();
-    for (int i = 0; i < 1000 && running.swaps() < swap; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    EXPECT_TRUE(testing::comes_true([&] { return running.swaps() >= swap; }));
     EXPECT_EQ(post(running.port(), "/v1/translations", body)
                   .json()
                   .at("translations")
@@ -329,7 +327,7 @@ TEST(Service, models_are_swapped_under_load_and_no_request_fails) {
   }
   std::filesystem::remove(path + "/model.safetensors");  // a folder that cannot be loaded
   running.reload();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(testing::comes_true([&] { return !running.is_reloading(); }));
   is_over = true;
   for (std::thread& client : clients) client.join();
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("stay as they were"), std::string::npos);

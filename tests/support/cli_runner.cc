@@ -98,17 +98,16 @@ class Watch {
   Watch(pid_t child, const CliOptions& options, CliResult& result)
       : child_(child), options_(options), result_(result) {}
   void look() {
-    const double now = since(start_);
-    if (options_.signal_after_seconds >= 0 && now >= options_.signal_after_seconds && !sent_) {
+    result_.seconds = since(start_);
+    if (!sent_ && options_.signal_when && options_.signal_when(result_)) {
       kill(child_, options_.signal);
       sent_ = true;
     }
-    if (now >= options_.timeout_seconds && !result_.timed_out) {
+    if (result_.seconds >= options_.timeout_seconds && !result_.timed_out) {
       kill(child_, SIGKILL);
       result_.timed_out = true;
     }
   }
-  double seconds() const { return since(start_); }
 
  private:
   pid_t child_;
@@ -134,10 +133,7 @@ int attend(pid_t child, const CliOptions& options, Pipes& pipes, CliResult& resu
     if (ends[0].revents) feed(pipes.in, options.input, sent);
     if (ends[1].revents) drain(pipes.out, result.out);
     if (ends[2].revents) drain(pipes.err, result.err);
-    if (!ended && waitpid(child, &status, WNOHANG) == child) {
-      ended = true;
-      result.seconds = watch.seconds();
-    }
+    if (!ended) ended = waitpid(child, &status, WNOHANG) == child;
     const bool quiet = !ends[1].revents && !ends[2].revents;
     if (had_ended && quiet) break;  // a grandchild may still hold the pipes
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,25 +11,31 @@
 
 namespace heddle::testing {
 
+struct CliResult {
+  int exit_code = -1;  ///< 128 + number where a signal ended it, as a shell shows it
+  bool timed_out = false;
+  double seconds = 0;  ///< since its start
+  std::string out, err;
+};
+
 struct CliOptions {
   std::string input;                               ///< what stdin holds
   std::map<std::string, std::string> environment;  ///< added to ours, or replacing
   std::filesystem::path folder;                    ///< working directory; ours if empty
   double timeout_seconds = 120;                    ///< after which it is killed, timed_out set
-  double signal_after_seconds = -1;  ///< send `signal` then, if it still runs; < 0: never
+  /// Asked again and again, by what the program has said so far: `signal` is sent once it is true.
+  std::function<bool(const CliResult&)> signal_when;
   int signal = 9;
   std::filesystem::path stdout_file;  ///< opened for writing as stdout (e.g. /dev/full) if given
 };
 
-struct CliResult {
-  int exit_code = -1;  ///< 128 + number where a signal ended it, as a shell shows it
-  bool timed_out = false;
-  double seconds = 0;
-  std::string out, err;
-};
-
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// For signal_when: so long after the start.
+inline std::function<bool(const CliResult&)> after_seconds(double seconds) {
+  return [seconds](const CliResult& so_far) { return so_far.seconds >= seconds; };
 }
 
 /// Runs any program (the first word; found through PATH) and waits for its end.
