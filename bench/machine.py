@@ -16,8 +16,9 @@ def read(path):
         return ""
 
 
-def describe():
-    """Processor, its matrix and vector units, cores, memory, system; and a name for files."""
+def describe(unit=None):
+    """Processor, its matrix and vector units, cores, memory, system; and a name for files.
+    unit: of plan.UNITS, what programs are limited to"""
     cpu = read("/proc/cpuinfo")
 
     def of_cpu(key):
@@ -43,6 +44,9 @@ def describe():
     machine["name"] = re.sub(r"[^a-z0-9]+", "-", kind).strip("-")
     machine["name"] += "-amx" if machine["amx"] else ""
     machine["name"] += f"-{machine['cores']}"
+    if unit:
+        machine["unit"] = unit
+        machine["name"] += "-" + unit.replace("_", "-")
     return machine
 
 
@@ -52,8 +56,9 @@ def sentence(machine):
     units = ("AMX" if machine["amx"] else "AVX-512 BF16, no AMX" if machine["avx512_bf16"]
              else "AVX-512, no AMX" if machine["avx512"] else "no AVX-512")
     memory = f", {machine['memory_gib']} GiB" if machine["memory_gib"] else ""
+    limit = f", limited to {machine['unit']}" if "unit" in machine else ""
     return (f"{machine['processor']} (family {family}, model {model}, stepping {stepping}; {units}), "
-            f"{machine['cores']} cores{memory}, {machine['system']}")
+            f"{machine['cores']} cores{memory}, {machine['system']}{limit}")
 
 
 def commit():

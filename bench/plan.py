@@ -34,6 +34,18 @@ class Row:
         return mixed
 
 
+# What `--unit` leaves a program: the environment of each; who has none here knows no such limit.
+# MKL's, of PyTorch's f32, is an upper bound.
+UNITS = {
+    unit: {"heddle": {"HEDDLE_MATRIX_UNIT": unit},
+           "pytorch": {"ATEN_CPU_CAPABILITY": aten, "MKL_ENABLE_INSTRUCTIONS": aten.upper(),
+                       "ONEDNN_MAX_CPU_ISA": onednn},
+           "ctranslate2": {"CT2_FORCE_CPU_ISA": aten.upper()}}
+    for unit, aten, onednn in (("avx2", "avx2", "AVX2"), ("vectors", "avx512", "AVX512_CORE"),
+                               ("avx512_vnni", "avx512", "AVX512_CORE_VNNI"),
+                               ("avx512_bf16", "avx512", "AVX512_CORE_BF16"))
+}
+
 PYTORCH = tuple(Contender("pytorch", dtype, compiled)
                 for dtype in ("f32", "bf16") for compiled in (False, True))
 CTRANSLATE2 = (*(Contender("ctranslate2", dtype) for dtype in ("f32", "int8", "bf16")),

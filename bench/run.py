@@ -32,6 +32,9 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3, help="runs of each (default 3)")
     parser.add_argument("--seconds", type=float, default=8, help="of repetitions in a run (default 8)")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
+    parser.add_argument("--unit", choices=plan.UNITS,
+                        help="as on a CPU that has no more than these instructions, heddle and the "
+                             "peers that know such a limit; the machine gets a part of its own")
     parser.add_argument("--peers", action="store_true",
                         help="time PyTorch and the others too; installs them in build/peers")
     parser.add_argument("--peers-python", metavar="PATH",
@@ -71,10 +74,11 @@ def command(args, row, contender, python):
     return [python, str(PEERS / "peer.py"), contender.peer, row.case, "--dtype", contender.dtype, *more]
 
 
-def run_once(words, timeout):
-    """The JSON line of one run, or the reason why there is none."""
+def run_once(words, timeout, limits):
+    """The JSON line of one run, or the reason why there is none. limits: of plan.UNITS"""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False,
+                              env=os.environ | limits)
     except subprocess.TimeoutExpired:
         return None, f"took longer than {timeout:.0f} s", False
     if done.returncode == 0:
@@ -103,6 +107,9 @@ def summary(contender, runs):
 def time_row(args, row, python):
     """Rounds of all contenders by turns; who cannot run is left out after the first round."""
     contenders = [c for c in row.contenders() if python or not c.peer]
+    limits = plan.UNITS.get(args.unit)
+    if limits:  # compiled: by what the compiler finds on the machine
+        contenders = [c for c in contenders if (c.peer or "heddle") in limits and not c.compiled]
     if args.dtypes:
         contenders = [c for c in contenders if c.dtype in args.dtypes.split(",")]
     runs = {c: [] for c in contenders}
@@ -115,7 +122,8 @@ def time_row(args, row, python):
             if args.dry_run:
                 print(" ".join(words))
                 continue
-            result, reason, is_unsupported = run_once(words, args.timeout)
+            result, reason, is_unsupported = run_once(words, args.timeout,
+                                                      limits[contender.peer or "heddle"] if limits else {})
             label = f"{row.name:28} {contender.name:18} {contender.dtype:5} round {number + 1}"
             if result is None:
                 print(f"{label}  {reason}", flush=True)
@@ -171,7 +179,7 @@ def main():
     args = arguments()
     if args.report:
         return report.write(ROOT / "docs")
-    here = machine.describe()
+    here = machine.describe(args.unit)
     print(machine.sentence(here), f"\nload of the last minute: {os.getloadavg()[0]:.2f}", flush=True)
     python = peers_python(args)
     for row in rows(args):

@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "heddle/base/profile.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -50,7 +51,10 @@ Kernels complete(Kernels table) {
 }
 
 Kernels& table_of_cpu() {
-  static Kernels table = complete(Kernels::of_cpu());
+  static Kernels table = [] {
+    matrix_unit();  // before any kernel is chosen: it may take instructions away
+    return complete(Kernels::of_cpu());
+  }();
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "heddle/kernels/cpu/matrix_unit.h"
 #include "tests/kernels/kernel_case.h"
 
 namespace heddle::kernel_test {
@@ -477,19 +478,31 @@ const bool fewer_vectors = [] {
   return target != nullptr;
 }();
 
+TEST(MatrixUnit, avx2_takes_wider_vectors_away_from_all_kernels) {
+  const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
+  const bool is_limited = wanted != nullptr && std::string_view(wanted) == "avx2";
+  kernels();
+  const bool has_wider = (hwy::SupportedTargets() & (HWY_AVX2 - 1)) != 0;
+  EXPECT_EQ(vector_set() == "avx512", has_wider);
+  EXPECT_FALSE(is_limited && has_wider);
+  EXPECT_TRUE(!is_limited || matrix_unit() == MatrixUnit::vectors);
+}
+
 // Runs the tests above in a child that may use no more than this.
 void expect_pass_with(const std::string& unit, int64_t target = 0) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   std::string command = "HEDDLE_MATRIX_UNIT=" + unit + " ";
   if (target != 0) command += fmt::format("HEDDLE_TEST_TARGET={} ", target);
-  command += "'" + self + "' --gtest_brief=1 '--gtest_filter=Gemm.*:GemmInt8.*:GemmGroups.*' 1>&2";
+  command += "'" + self +
+             "' --gtest_brief=1 '"
+             "--gtest_filter=Gemm.*:GemmInt8.*:GemmGroups.*:MatrixUnit.*' 1>&2";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 
 TEST(GemmWithFewerInstructions, all_holds_without_amx) { expect_pass_with("avx512_bf16"); }
 TEST(GemmWithFewerInstructions, all_holds_with_vnni_alone) { expect_pass_with("avx512_vnni"); }
 TEST(GemmWithFewerInstructions, all_holds_without_bf16) { expect_pass_with("vectors"); }
-TEST(GemmWithFewerInstructions, all_holds_without_avx512) { expect_pass_with("vectors", HWY_AVX2); }
+TEST(GemmWithFewerInstructions, all_holds_without_avx512) { expect_pass_with("avx2"); }
 TEST(GemmWithFewerInstructions, all_holds_without_avx2) { expect_pass_with("vectors", HWY_SSE4); }
 
 }  // namespace

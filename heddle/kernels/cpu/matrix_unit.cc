@@ -6,6 +6,8 @@
 #include <cstdlib>
 
 #include "heddle/base/error.h"
+#include "heddle/kernels/cpu/targets.h"
+#include "hwy/targets.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -45,9 +47,14 @@ MatrixUnit chosen() {
   const MatrixUnit best = of_this_machine();
   const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
   if (wanted == nullptr || *wanted == '\0') return best;
+  if (std::string_view(wanted) == "avx2") {  // Highway numbers its instruction sets best first
+    hwy::DisableTargets(HWY_AVX2 - 1);
+    return MatrixUnit::vectors;
+  }
   const auto it = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
   check(it != kNames.end(), ErrorKind::usage,
-        "HEDDLE_MATRIX_UNIT is '{}'; it must be vectors, avx512_vnni, avx512_bf16 or amx", wanted);
+        "HEDDLE_MATRIX_UNIT is '{}'; it must be avx2, vectors, avx512_vnni, avx512_bf16 or amx",
+        wanted);
   return std::min(best, static_cast<MatrixUnit>(it - kNames.begin()));
 }
 
@@ -56,6 +63,16 @@ MatrixUnit chosen() {
 MatrixUnit matrix_unit() {
   static const MatrixUnit unit = chosen();
   return unit;
+}
+
+std::string_view vector_set() {
+#if defined(__x86_64__)
+  matrix_unit();  // which may take some away
+  const int64_t targets = hwy::SupportedTargets();
+  return targets & HWY_AVX3 ? "avx512" : targets & HWY_AVX2 ? "avx2" : "sse4";
+#else
+  return "generic";
+#endif
 }
 
 std::string_view matrix_unit_name(MatrixUnit unit) { return kNames[static_cast<size_t>(unit)]; }

@@ -15,11 +15,14 @@ enum class MatrixUnit : uint8_t {
 };
 
 /// What this CPU and this system give, or less if the environment variable HEDDLE_MATRIX_UNIT
-/// (vectors, avx512_vnni, avx512_bf16 or amx) says so, to get the bits of another machine.
+/// (avx2, vectors, avx512_vnni, avx512_bf16 or amx) says so, to get the bits of another machine.
+/// avx2: vectors, and of no more than 256 bits, in all kernels.
 MatrixUnit matrix_unit();
 /// Whether it multiplies bf16.
 inline bool has_bf16_products() { return matrix_unit() >= MatrixUnit::avx512_bf16; }
 /// "vectors", "avx512_vnni", "avx512_bf16" or "amx".
 std::string_view matrix_unit_name(MatrixUnit unit);
+/// The instructions of the vectors of all kernels: "avx512", "avx2", "sse4" or "generic".
+std::string_view vector_set();
 
 }  // namespace heddle

@@ -271,14 +271,7 @@ std::vector<Tensor> StateFolder::average(const std::deque<KeptWeights>& kept,
 }
 
 std::string machine_signature(DType compute) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  std::string isa = __builtin_cpu_supports("avx512f") ? "avx512"
-                    : __builtin_cpu_supports("avx2")  ? "avx2"
-                                                      : "sse4";
-#else
-  std::string isa = "generic";
-#endif
+  std::string isa(vector_set());
   if (compute == DType::bf16) {  // below that, vectors multiply what is trained
     const MatrixUnit unit = has_bf16_products() ? matrix_unit() : MatrixUnit::vectors;
     isa += "+" + std::string(matrix_unit_name(unit));

@@ -128,10 +128,8 @@ double tiles() {
 #pragma GCC pop_options
 
 double by_vectors(bool is_int8) {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-    return is_int8 ? int16_512() : f32_512();
-  }
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
+  if (vector_set() == "avx512") return is_int8 ? int16_512() : f32_512();
+  if (vector_set() != "avx2") return 0;
   return is_int8 ? int16_256() : f32_256();
 }
 
