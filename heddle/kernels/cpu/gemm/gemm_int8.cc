@@ -1,6 +1,9 @@
-// Matrix products in int8 by vectors of 16-bit integers: a row of a times four rows of b at a time.
+// Matrix products in int8 by vectors of 16-bit integers: rows of a, one broadcast pair of inner
+// elements at a time, times two vectors of columns of a panel.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/gemm/gemm_int8.cc"
+#include <utility>
+
 #include "heddle/kernels/cpu/targets.h"
 #include "hwy/foreach_target.h"
 //
@@ -12,56 +15,127 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-using I16 = hn::CappedTag<int16_t, 32>;
+using I16 = hn::Repartition<int16_t, I32>;
 using HalfI8 = hn::Rebind<int8_t, I16>;
-using WideI32 = hn::RepartitionToWide<I16>;
+using VecI32 = hn::Vec<I32>;
 
-constexpr int64_t kColumns = 4;  // of a panel: [4][inner], and then their scales
-constexpr int64_t kInner = 64;   // a multiple of the lanes of I16
+// Sums in registers: 12 x 2 vectors of 32 registers, or 6 x 2 of 16.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kMostRows = 12;
+#else
+constexpr int kMostRows = 6;
+#endif
+constexpr int64_t kInner = 32;  // a multiple of the lanes of I16
+
+// Columns of a panel: [inner / 2][columns][2], and then their scales.
+int64_t panel_columns() { return 2 * lanes(); }
 
 void pack(const Rows& b, bool /*transposed*/, void* panel) {
+  const int64_t columns = panel_columns(), count = std::min(columns, b.rows);
   const int64_t width = (b.width + kInner - 1) / kInner * kInner;
-  const int64_t count = std::min(kColumns, b.rows);
-  std::memset(panel, 0, static_cast<size_t>(kColumns * width) + kColumns * sizeof(float));
-  const Rows q = {panel, kColumns, width, width, DType::i8};
-  quantize_rows(b.slice(0, count), 0, q.slice(0, count),
-                reinterpret_cast<float*>(static_cast<char*>(panel) + kColumns * width));
+  auto* to = static_cast<int8_t*>(panel);
+  auto* const scale = reinterpret_cast<float*>(to + columns * width);
+  std::fill_n(scale, columns, 0.0f);
+  const Rows q = {scratch<int8_t, 10>(columns * width), columns, width, width, DType::i8};
+  quantize_rows(b.slice(0, count), 0, q.slice(0, count), scale);
+  std::memset(q.row<int8_t>(count), 0, static_cast<size_t>((columns - count) * width));
+  for (int64_t l = 0; l < width; l += 2) {
+    for (int64_t c = 0; c < columns; ++c, to += 2) std::memcpy(to, q.row<int8_t>(c) + l, 2);
+  }
 }
 
-// The sums of a row times the columns of a panel.
-void row_times_panel(const int8_t* a, const int8_t* b, int64_t inner, int32_t* sums) {
+void widen_row(const int8_t* from, int64_t inner, int16_t* to) {
   const I16 d;
-  const WideI32 wide;
-  hn::Vec<WideI32> sum[kColumns][2];
-#pragma GCC unroll 4
-  for (auto& pair : sum) pair[0] = pair[1] = hn::Zero(wide);
   for (int64_t l = 0; l < inner; l += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto x = hn::PromoteTo(d, hn::LoadU(HalfI8(), a + l));
-#pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c) {
-      const auto y = hn::PromoteTo(d, hn::LoadU(HalfI8(), b + c * inner + l));
-      sum[c][0] = hn::ReorderWidenMulAccumulate(wide, x, y, sum[c][0], sum[c][1]);
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(HalfI8(), from + l)), d, to + l);
+  }
+}
+
+// The pair of a at `from` for each column, times a vector of pairs.
+HWY_INLINE VecI32 add_pairs(const int16_t* from, hn::Vec<I16> columns, VecI32 sum) {
+  int32_t pair;
+  std::memcpy(&pair, from, sizeof pair);
+  const auto x = hn::BitCast(I16(), hn::Set(I32(), pair));
+#if HWY_ARCH_X86
+  VecI32 none = hn::Zero(I32());
+  return hn::ReorderWidenMulAccumulate(I32(), x, columns, sum, none);
+#else  // which pairs come together there is not said
+  const auto low = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
+  const auto high = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(v); };
+  const VecI32 a = hn::BitCast(I32(), x), b = hn::BitCast(I32(), columns);
+  return hn::Add(sum, hn::Add(hn::Mul(low(a), low(b)), hn::Mul(high(a), high(b))));
+#endif
+}
+
+// Products of so few rows wait for weights, which are fetched so many bytes ahead.
+constexpr int kFewRows = 3;
+constexpr int64_t kAhead = 2048;
+
+// Rows of a, 16-bit and `inner` apart, times a panel; the sums: [kRows][columns].
+template <int kRows>
+HWY_NOINLINE void rows_times_panel(const int16_t* a, const int8_t* b, int64_t inner,
+                                   int32_t* sums) {
+  const I16 d;
+  const auto n = static_cast<int64_t>(hn::Lanes(d));
+  VecI32 sum[kRows][2];
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = hn::Zero(I32());
+  for (int64_t l = 0; l < inner; l += 2, b += 2 * n) {
+    if constexpr (kRows <= kFewRows) __builtin_prefetch(b + kAhead);
+    const auto first = hn::PromoteTo(d, hn::LoadU(HalfI8(), b));
+    const auto second = hn::PromoteTo(d, hn::LoadU(HalfI8(), b + n));
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      sum[r][0] = add_pairs(a + r * inner + l, first, sum[r][0]);
+      sum[r][1] = add_pairs(a + r * inner + l, second, sum[r][1]);
     }
   }
-#pragma GCC unroll 4
-  for (int c = 0; c < kColumns; ++c) {
-    sums[c] = hn::GetLane(hn::SumOfLanes(wide, hn::Add(sum[c][0], sum[c][1])));
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+    hn::StoreU(sum[r][0], I32(), sums + 2 * r * lanes());
+    hn::StoreU(sum[r][1], I32(), sums + (2 * r + 1) * lanes());
+  }
+}
+
+// The same for as many rows as are left, at most kMostRows.
+void few_rows_times_panel(int64_t rows, const int16_t* a, const int8_t* b, int64_t inner,
+                          int32_t* sums) {
+  [&]<int... n>(std::integer_sequence<int, n...>) {
+    ((rows == n + 1 ? rows_times_panel<n + 1>(a, b, inner, sums) : void()), ...);
+  }
+  (std::make_integer_sequence<int, kMostRows>());
+}
+
+// Sums of rows [row, row + rows) in units of the scales, plus bias, into columns of c from
+// `column`.
+template <class T>
+void put_sums(const GemmBlock& g, int64_t row, int64_t rows, int64_t column, const float* scale,
+              const int32_t* sums) {
+  const int64_t columns = panel_columns();
+  for (int64_t r = row; r < row + rows; ++r, sums += columns) {
+    const Vec unit = splat(g.scale[r]);
+    for_columns(std::min(columns, g.c.width - column), [&](int64_t c, auto part) HWY_ATTR {
+      const Vec sum = hn::ConvertTo(F32(), hn::LoadU(I32(), sums + c));
+      const Vec bias = g.bias == nullptr ? zero() : load(g.bias + column + c, part);
+      store(hn::MulAdd(sum, hn::Mul(unit, load(scale + c, Full{})), bias),
+            g.c.row<T>(r) + column + c, part);
+    });
   }
 }
 
 void block(const GemmBlock& g) {
-  for (int64_t column = 0; column < g.c.width; column += kColumns) {
-    const auto* b = static_cast<const int8_t*>(g.b) + column / kColumns * g.panel_bytes;
-    const auto* scale = reinterpret_cast<const float*>(b + kColumns * g.inner);
-    const int64_t count = std::min(kColumns, g.c.width - column);
-    for (int64_t row = 0; row < g.c.rows; ++row) {
-      int32_t sums[kColumns];
-      row_times_panel(static_cast<const int8_t*>(g.a) + row * g.a_stride, b, g.inner, sums);
-      for (int64_t c = 0; c < count; ++c) {
-        float value = static_cast<float>(sums[c]) * (g.scale[row] * scale[c]);
-        if (g.bias != nullptr) value += g.bias[column + c];
-        visit_float(g.c.dtype, [&]<class T>() { g.c.row<T>(row)[column + c] = T(value); });
-      }
+  auto* const a = scratch<int16_t, 9>(kMostRows * g.inner);
+  for (int64_t row = 0; row < g.c.rows; row += kMostRows) {
+    const int64_t rows = std::min<int64_t>(kMostRows, g.c.rows - row);
+    for (int64_t r = 0; r < rows; ++r) {
+      widen_row(static_cast<const int8_t*>(g.a) + (row + r) * g.a_stride, g.inner, a + r * g.inner);
+    }
+    const auto* b = static_cast<const int8_t*>(g.b);
+    for (int64_t column = 0; column < g.c.width; column += panel_columns(), b += g.panel_bytes) {
+      HWY_ALIGN int32_t sums[kMostRows * 2 * 16];
+      few_rows_times_panel(rows, a, b, g.inner, sums);
+      const auto* scale = reinterpret_cast<const float*>(b + panel_columns() * g.inner);
+      visit_float(g.c.dtype, [&]<class T>() { put_sums<T>(g, row, rows, column, scale, sums); });
     }
   }
 }
@@ -69,13 +143,13 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_int8_code() {
-  static const GemmCode code = {.columns = kColumns,
+  static const GemmCode code = {.columns = panel_columns(),
                                 .inner_step = kInner,
                                 .inner_chunk = kMostInt8Inner,
-                                .block_rows = 64,
+                                .block_rows = 240,
                                 .group_rows = 1,
                                 .packed = DType::i8,
-                                .tail = kColumns * static_cast<int64_t>(sizeof(float)),
+                                .tail = panel_columns() * static_cast<int64_t>(sizeof(float)),
                                 .pack = pack,
                                 .pack_transposed = nullptr,
                                 .block = block};
