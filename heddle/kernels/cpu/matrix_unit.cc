@@ -19,6 +19,7 @@ namespace heddle {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"vectors", "avx512_vnni", "avx512_bf16", "amx"};
+constexpr std::string_view kNarrow = "avx2";  // vectors, of no more than 256 bits
 
 MatrixUnit of_this_machine() {
 #if defined(__x86_64__)
@@ -43,14 +44,29 @@ MatrixUnit of_this_machine() {
 #endif
 }
 
-MatrixUnit chosen() {
-  const MatrixUnit best = of_this_machine();
-  const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
-  if (wanted == nullptr || *wanted == '\0') return best;
-  if (std::string_view(wanted) == "avx2") {  // Highway numbers its instruction sets best first
-    hwy::DisableTargets(HWY_AVX2 - 1);
-    return MatrixUnit::vectors;
+struct Chosen {
+  MatrixUnit unit;
+  std::string_view vectors;
+};
+
+// Of Highway's instruction sets the best goes first. Once: asking it again undoes the choice.
+std::string_view choose_vectors(bool is_limited) {
+#if defined(__x86_64__)
+  int64_t targets = hwy::SupportedTargets();
+  if (is_limited) {
+    targets &= -HWY_AVX2;
+    hwy::GetChosenTarget().Update(targets);
   }
+  return targets & HWY_AVX3 ? "avx512" : targets & HWY_AVX2 ? "avx2" : "sse4";
+#else
+  return "generic";
+#endif
+}
+
+MatrixUnit choose_unit(const char* wanted) {
+  const MatrixUnit best = of_this_machine();
+  if (wanted == nullptr || *wanted == '\0') return best;
+  if (std::string_view(wanted) == kNarrow) return MatrixUnit::vectors;
   const auto it = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
   check(it != kNames.end(), ErrorKind::usage,
         "HEDDLE_MATRIX_UNIT is '{}'; it must be avx2, vectors, avx512_vnni, avx512_bf16 or amx",
@@ -58,22 +74,19 @@ MatrixUnit chosen() {
   return std::min(best, static_cast<MatrixUnit>(it - kNames.begin()));
 }
 
+const Chosen& chosen() {
+  static const Chosen all = [] {
+    const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
+    const MatrixUnit unit = choose_unit(wanted);
+    return Chosen{unit, choose_vectors(wanted != nullptr && wanted == kNarrow)};
+  }();
+  return all;
+}
+
 }  // namespace
 
-MatrixUnit matrix_unit() {
-  static const MatrixUnit unit = chosen();
-  return unit;
-}
-
-std::string_view vector_set() {
-#if defined(__x86_64__)
-  matrix_unit();  // which may take some away
-  const int64_t targets = hwy::SupportedTargets();
-  return targets & HWY_AVX3 ? "avx512" : targets & HWY_AVX2 ? "avx2" : "sse4";
-#else
-  return "generic";
-#endif
-}
+MatrixUnit matrix_unit() { return chosen().unit; }
+std::string_view vector_set() { return chosen().vectors; }
 
 std::string_view matrix_unit_name(MatrixUnit unit) { return kNames[static_cast<size_t>(unit)]; }
 

@@ -14,96 +14,157 @@ namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
 using VecI32 = hn::Vec<I32>;
+using I16 = hn::Repartition<int16_t, I32>;
 constexpr int64_t kColumns = 32;  // of a panel
 constexpr int kMostRows = 4;
 
+// Vectors of columns that a pass of some rows takes, and of a whole panel.
+constexpr int kPanelVectors = static_cast<int>(kColumns / hn::MaxLanes(I32()));
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kSums = 8;  // of 32 registers; each is kept twice
+#else
+constexpr int kSums = 4;  // of 16
+#endif
+constexpr int vectors_of(int rows) {
+  return std::min(kPanelVectors, kSums / (rows == 3 ? 4 : rows));
+}
+
 // sum + the two 16-bit halves of a lane of x times those of y.
-HWY_INLINE VecI32 add_pairs(VecI32 x, VecI32 y, VecI32 sum) {
+HWY_INLINE VecI32 add_pairs(hn::Vec<I16> x, VecI32 y, VecI32 sum) {
 #if HWY_ARCH_X86
-  using I16 = hn::Repartition<int16_t, I32>;
   VecI32 none = hn::Zero(I32());
-  return hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(I16(), x), hn::BitCast(I16(), y), sum,
-                                       none);
+  return hn::ReorderWidenMulAccumulate(I32(), x, hn::BitCast(I16(), y), sum, none);
 #else  // which pairs come together there is not said
   const auto low = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
   const auto high = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(v); };
-  return hn::Add(sum, hn::Add(hn::Mul(low(x), low(y)), hn::Mul(high(x), high(y))));
+  const VecI32 a = hn::BitCast(I32(), x);
+  return hn::Add(sum, hn::Add(hn::Mul(low(a), low(y)), hn::Mul(high(a), high(y))));
 #endif
 }
 
-// Four activations as two pairs: the first and third, the second and fourth.
+// The first and third of four signed bytes of each lane as 16 bits; the second and fourth.
+template <class D>
+HWY_INLINE hn::Vec<hn::Repartition<int16_t, D>> even_bytes(D, hn::Vec<D> x) {
+  return hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(hn::Repartition<int16_t, D>(), x)));
+}
+template <class D>
+HWY_INLINE hn::Vec<hn::Repartition<int16_t, D>> odd_bytes(D, hn::Vec<D> x) {
+  return hn::ShiftRight<8>(hn::BitCast(hn::Repartition<int16_t, D>(), x));
+}
+
+// Activations as pairs of 16 bits: the first and third of each four, then all second and fourth.
+// n: a multiple of 32
 void spread_into_pairs(const int8_t* a, int64_t n, int32_t* pairs) {
-  const auto pair = [](int low, int high) {
-    return static_cast<int32_t>(static_cast<uint32_t>(high) << 16 |
-                                (static_cast<uint32_t>(low) & 0xffff));
-  };
-  for (int64_t l = 0; l < n; l += 4) {
-    *pairs++ = pair(a[l], a[l + 2]);
-    *pairs++ = pair(a[l + 1], a[l + 3]);
+  const hn::CappedTag<int32_t, 8> d;
+  for (int64_t q = 0; q < n / 4; q += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto four = hn::LoadU(d, reinterpret_cast<const int32_t*>(a + 4 * q));
+    hn::StoreU(hn::BitCast(d, even_bytes(d, four)), d, pairs + q);
+    hn::StoreU(hn::BitCast(d, odd_bytes(d, four)), d, pairs + n / 4 + q);
   }
 }
 
-// Four weights without a sign in each lane of x times those of a quad of each row.
-template <int kRows>
-HWY_INLINE void add_quad(VecI32 x, const int32_t* pairs, int64_t row_pairs, VecI32* dots) {
-  const VecI32 bytes = hn::Set(I32(), 0x00ff00ff);
-  const VecI32 even = hn::And(x, bytes);
-  const VecI32 odd = hn::And(hn::BitCast(I32(), hn::ShiftRight<8>(hn::BitCast(U32(), x))), bytes);
+// Four weights in each lane of x, none below -128 or above 127, times those of a quad of each row:
+// its first pair, and its second so far behind.
+template <int kRows, int kVectors>
+HWY_INLINE void add_quad(const VecI32 (&x)[kVectors], const int32_t* pairs, int64_t second,
+                         int64_t row_pairs, VecI32 (&dots)[kRows][kVectors]) {
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    const int32_t* const two = pairs + r * row_pairs;
-    dots[r] = add_pairs(even, hn::Set(I32(), two[0]), dots[r]);
-    dots[r] = add_pairs(odd, hn::Set(I32(), two[1]), dots[r]);
+    const VecI32 y = hn::Set(I32(), pairs[r * row_pairs]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      dots[r][v] = add_pairs(even_bytes(I32(), x[v]), y, dots[r][v]);
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    const VecI32 y = hn::Set(I32(), pairs[r * row_pairs + second]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      dots[r][v] = add_pairs(odd_bytes(I32(), x[v]), y, dots[r][v]);
   }
 }
 
-// Where the columns of a vector begin: their values, scales and pairs of activations.
+// Where the columns of some vectors begin: their values, scales and pairs of activations.
 struct VectorColumns {
   const uint8_t* b;
   const bf16* scales;
   const int32_t* pairs;
 };
 
-// Rows [row, row + kRows) times a vector of columns of a panel; the results: [kRows][lanes].
+// A row or two wait for weights, which are fetched so many bytes ahead.
+constexpr int kFewRows = 2;
+constexpr int64_t kAhead = 4096;
+
+// Rows [row, row + kRows) times some vectors of columns of a panel; the results: [kRows][columns].
 template <int kBits, int kGroup, int kRows>
 void rows_times_columns(const GemmBlock& g, int64_t row, const VectorColumns& at, float* results) {
-  const int64_t row_pairs = g.inner / 2;
+  constexpr int kVectors = vectors_of(kRows);
+  const int64_t row_pairs = g.inner / 2, second = g.inner / 4;
   const int32_t* pairs = at.pairs;
-  Vec sum[kRows];
+  Vec sum[kRows][kVectors];
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) sum[r] = zero();
+  for (auto& sums : sum) {
+#pragma GCC unroll 4
+    for (Vec& one : sums) one = zero();
+  }
   const uint8_t* b = at.b;
   for (int64_t i = 0; i < g.inner / kGroup; ++i) {
-    VecI32 dots[kRows];
+    VecI32 dots[kRows][kVectors];
     const RoundedGroup* group[kRows];
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const auto* a = static_cast<const char*>(g.a) + (row + r) * g.a_stride;
       group[r] = reinterpret_cast<const RoundedGroup*>(a + g.inner) + i;
-      dots[r] = hn::Set(I32(), group[r]->offset);
+      // Eight bits have their sign here.
+      const VecI32 start = hn::Set(I32(), kBits == 8 ? 0 : group[r]->offset);
+#pragma GCC unroll 4
+      for (VecI32& dot : dots[r]) dot = start;
     }
-    for (int step = 0; step < kGroup * kBits / 32; ++step, b += 4 * kColumns, pairs += 2) {
-      const VecI32 x = hn::LoadU(I32(), reinterpret_cast<const int32_t*>(b));
+#pragma GCC unroll 1  // unrolled, GCC 12 adds up products that it has to put down meanwhile
+    for (int step = 0; step < kGroup * kBits / 32; ++step, b += 4 * kColumns, ++pairs) {
+      if constexpr (kRows <= kFewRows) {
+        __builtin_prefetch(b + kAhead);
+        __builtin_prefetch(b + kAhead + 64);
+      }
+      VecI32 x[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        x[v] = hn::LoadU(I32(), reinterpret_cast<const int32_t*>(b) + v * lanes());
+      }
       if constexpr (kBits == 8) {
-        const VecI32 flip = hn::Set(I32(), static_cast<int32_t>(0x80808080u));
-        add_quad<kRows>(hn::Xor(x, flip), pairs, row_pairs, dots);
+        add_quad<kRows, kVectors>(x, pairs, second, row_pairs, dots);
       } else {
         const VecI32 half = hn::Set(I32(), 0x0f0f0f0f);
-        add_quad<kRows>(hn::And(x, half), pairs, row_pairs, dots);
-        const VecI32 upper = hn::BitCast(I32(), hn::ShiftRight<4>(hn::BitCast(U32(), x)));
-        add_quad<kRows>(hn::And(upper, half), pairs + kGroup / 4, row_pairs, dots);
+        VecI32 nibbles[kVectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) nibbles[v] = hn::And(x[v], half);
+        add_quad<kRows, kVectors>(nibbles, pairs, second, row_pairs, dots);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const auto upper = hn::ShiftRight<4>(hn::BitCast(U32(), x[v]));
+          nibbles[v] = hn::And(hn::BitCast(I32(), upper), half);
+        }
+        add_quad<kRows, kVectors>(nibbles, pairs + kGroup / 8, second, row_pairs, dots);
       }
     }
-    if constexpr (kBits == 4) pairs += kGroup / 4;
-    const Vec scale = load(at.scales + i * kColumns, Full{});
+    if constexpr (kBits == 4) pairs += kGroup / 8;
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      const Vec unit = hn::Mul(splat(group[r]->scale), scale);
-      sum[r] = hn::MulAdd(hn::ConvertTo(F32(), dots[r]), unit, sum[r]);
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec scale = load(at.scales + i * kColumns + v * lanes(), Full{});
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const Vec unit = hn::Mul(splat(group[r]->scale), scale);
+        sum[r][v] = hn::MulAdd(hn::ConvertTo(F32(), dots[r][v]), unit, sum[r][v]);
+      }
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], F32(), results + r * lanes());
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(sum[r][v], F32(), results + (r * kVectors + v) * lanes());
+    }
+  }
 }
 
 // The same for as many rows as are left, at most kMostRows.
@@ -118,6 +179,16 @@ void few_rows_times_columns(const GemmBlock& g, int64_t row, int64_t rows, const
   }
 }
 
+// Results of some columns plus bias into a row of c from that column on.
+template <class T>
+void put_row(const GemmBlock& g, int64_t row, int64_t column, int64_t columns,
+             const float* results) {
+  for_columns(std::min(columns, g.c.width - column), [&](int64_t c, auto part) HWY_ATTR {
+    const Vec bias = g.bias == nullptr ? zero() : load(g.bias + column + c, part);
+    store(hn::Add(hn::LoadU(F32(), results + c), bias), g.c.row<T>(row) + column + c, part);
+  });
+}
+
 template <int kBits, int kGroup>
 void block(const GemmBlock& g) {
   int32_t* const pairs = scratch<int32_t, 9>(kMostRows * g.inner / 2);
@@ -127,20 +198,18 @@ void block(const GemmBlock& g) {
       spread_into_pairs(static_cast<const int8_t*>(g.a) + (row + r) * g.a_stride, g.inner,
                         pairs + r * g.inner / 2);
     }
-    for (int64_t column = 0; column < g.c.width; column += lanes()) {
+    const int64_t columns = vectors_of(static_cast<int>(rows)) * lanes();
+    for (int64_t column = 0; column < g.c.width; column += columns) {
       const int64_t panel = column / kColumns, lane = column % kColumns;
       const VectorColumns at = {static_cast<const uint8_t*>(g.b) + panel * g.panel_bytes + 4 * lane,
                                 g.b_scales + panel * (g.inner / kGroup * kColumns) + lane, pairs};
-      HWY_ALIGN float results[kMostRows * 16];
+      HWY_ALIGN float results[kMostRows * kColumns];
       few_rows_times_columns<kBits, kGroup>(g, row, rows, at, results);
-      const int64_t count = std::min(lanes(), g.c.width - column);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t c = 0; c < count; ++c) {
-          float value = results[r * lanes() + c];
-          if (g.bias != nullptr) value += g.bias[column + c];
-          visit_float(g.c.dtype, [&]<class T>() { g.c.row<T>(row + r)[column + c] = T(value); });
+      visit_float(g.c.dtype, [&]<class T>() {
+        for (int64_t r = 0; r < rows; ++r) {
+          put_row<T>(g, row + r, column, columns, results + r * columns);
         }
-      }
+      });
     }
   }
 }
