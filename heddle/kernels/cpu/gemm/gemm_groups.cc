@@ -2,6 +2,8 @@
 // pairs of 16-bit integers, 32 bits for a group, f32 from there.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/gemm/gemm_groups.cc"
+#include <utility>
+
 #include "heddle/kernels/cpu/targets.h"
 #include "hwy/foreach_target.h"
 //
@@ -18,15 +20,13 @@ using I16 = hn::Repartition<int16_t, I32>;
 constexpr int64_t kColumns = 32;  // of a panel
 constexpr int kMostRows = 4;
 
-// Vectors of columns that a pass of some rows takes, and of a whole panel.
-constexpr int kPanelVectors = static_cast<int>(kColumns / hn::MaxLanes(I32()));
-#if HWY_TARGET <= HWY_AVX3
-constexpr int kSums = 8;  // of 32 registers; each is kept twice
-#else
-constexpr int kSums = 4;  // of 16
-#endif
+// Vectors of columns that a pass of some rows takes: with each row's sums, what registers hold.
 constexpr int vectors_of(int rows) {
-  return std::min(kPanelVectors, kSums / (rows == 3 ? 4 : rows));
+#if HWY_TARGET <= HWY_AVX3
+  return rows > 0 ? 2 : 0;  // a panel, in 32 registers
+#else
+  return rows == 1 ? 4 : rows == 2 ? 2 : 1;  // in 16
+#endif
 }
 
 // sum + the two 16-bit halves of a lane of x times those of y.
@@ -171,12 +171,10 @@ void rows_times_columns(const GemmBlock& g, int64_t row, const VectorColumns& at
 template <int kBits, int kGroup>
 void few_rows_times_columns(const GemmBlock& g, int64_t row, int64_t rows, const VectorColumns& at,
                             float* results) {
-  switch (rows) {
-    case 1: return rows_times_columns<kBits, kGroup, 1>(g, row, at, results);
-    case 2: return rows_times_columns<kBits, kGroup, 2>(g, row, at, results);
-    case 3: return rows_times_columns<kBits, kGroup, 3>(g, row, at, results);
-    default: return rows_times_columns<kBits, kGroup, 4>(g, row, at, results);
+  [&]<int... n>(std::integer_sequence<int, n...>) {
+    ((rows == n + 1 ? rows_times_columns<kBits, kGroup, n + 1>(g, row, at, results) : void()), ...);
   }
+  (std::make_integer_sequence<int, kMostRows>());
 }
 
 // Results of some columns plus bias into a row of c from that column on.
