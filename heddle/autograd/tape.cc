@@ -6,7 +6,6 @@
 
 #include "heddle/autograd/dry_run.h"
 #include "heddle/autograd/final_gradients.h"
-#include "heddle/autograd/needs_record.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 // Matrix products by the one driver, and their gradients, which are products too.
 #include "heddle/ops/matmul.h"
 
-#include "heddle/autograd/needs_record.h"
+#include "heddle/autograd/tape.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/shape.h"
 

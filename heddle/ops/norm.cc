@@ -1,7 +1,7 @@
 // Layer norm and RMS norm, their sums with the residual stream, and group norm.
 #include "heddle/ops/norm.h"
 
-#include "heddle/autograd/needs_record.h"
+#include "heddle/autograd/tape.h"
 #include "heddle/kernels/norm.h"
 #include "heddle/ops/elementwise.h"
 

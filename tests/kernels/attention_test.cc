@@ -335,7 +335,8 @@ TEST(Attention, segment_alone_and_in_a_batch_give_equal_bits) {
   });
 }
 
-// Few queries go each by itself unless another segment of the call has more: to the same bits.
+// Few queries go by vectors, some together, unless another segment of the call has more: to the same
+// bits.
 TEST(Attention, few_queries_have_equal_bits_beside_many) {
   for_each_target([](DType dtype) {
     const auto answer = [](Problem& p) {
@@ -343,9 +344,10 @@ TEST(Attention, few_queries_have_equal_bits_beside_many) {
       args.lse = nullptr;
       kernels().attention(args);
     };
-    Problem batch({.segments = {{2, 17}, {3, 9}, {4, 130}, {5, 10}, {1, 70}}, .dtype = dtype});
+    Problem batch({.segments = {{2, 17}, {3, 9}, {4, 130}, {5, 10}, {8, 33}, {1, 70}, {9, 12}},
+                   .dtype = dtype});
     answer(batch);
-    for (int64_t s = 0; s < 5; ++s) {
+    for (int64_t s = 0; s < 6; ++s) {
       Problem p = alone(batch, s);
       answer(p);
       const auto at = static_cast<size_t>(s);

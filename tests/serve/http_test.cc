@@ -300,6 +300,22 @@ TEST_F(HttpServerOfShortWrites, a_stream_whose_client_stops_reading_ends_in_time
   EXPECT_EQ(get(port(), "/still").body, "GET /still||");
 }
 
+// Some 16 KB at a time, for longer than the limit: the system, which holds megabytes, takes nothing
+// meanwhile.
+TEST_F(HttpServerOfShortWrites, a_body_that_is_read_steadily_for_longer_comes_whole) {
+  Client client(port(), 16384);
+  client.send("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  std::string all;
+  for (int i = 0; i < 60; ++i) {  // 6 s
+    all += client.receive();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const std::string body = large_body();
+  EXPECT_LT(all.size(), body.size());
+  all += client.receive_all();
+  EXPECT_TRUE(all.ends_with(body)) << all.size();
+}
+
 TEST(HttpServer, addresses_that_cannot_be_listened_on_are_said) {
   const HttpHandler none = [](const HttpRequest&, const std::shared_ptr<Reply>&) {};
   expect_error(ErrorKind::usage, {"nowhere", "127.0.0.1"},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/row_chunks.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "heddle/kernels/norm.h"
@@ -16,9 +17,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
-
-// Rows whose sums are added up apart: part of the bits of sums over rows.
-constexpr int64_t kRowChunk = 128;
 
 // sum = x + dropout(sub), rounded as h keeps it: the backward pass sees h, not what it was before.
 // Returns the mean of the row.
@@ -313,24 +311,23 @@ void norm_impl(const NormArgs& args) {
 }
 
 void norm_backward_impl(const NormBackwardArgs& args) {
-  const int64_t rows = args.h.rows, width = args.h.width;
-  const int64_t chunks = std::max<int64_t>(1, (rows + kRowChunk - 1) / kRowChunk);
-  float* partial = scratch<float, 1>(chunks * 2 * width);
+  const int64_t width = args.h.width;
+  const RowChunks chunks{args.h.rows};
+  float* partial = scratch<float, 1>(chunks.count() * 2 * width);
   visit_rows(
       [&]<class T>() {
-        parallel_for(chunks, [&](int64_t i) {
+        parallel_for(chunks.count(), [&](int64_t i) {
           float* dgamma = partial + i * 2 * width;
           float* dbeta = dgamma + width;
           std::fill_n(dgamma, 2 * width, 0.0f);
-          const int64_t end = std::min((i + 1) * kRowChunk, rows);
-          for (int64_t r = i * kRowChunk; r < end; ++r) {
+          for (int64_t r = chunks.begin(i); r < chunks.end(i); ++r) {
             norm_backward_row<T>(args, r, dgamma, dbeta);
           }
         });
       },
       args.h, args.dy, args.dh_in, args.dh, args.dsub);
-  sum_partials(partial, chunks, 2 * width, width, args.dgamma);
-  if (args.dbeta) sum_partials(partial + width, chunks, 2 * width, width, args.dbeta);
+  sum_partials(partial, chunks.count(), 2 * width, width, args.dgamma);
+  if (args.dbeta) sum_partials(partial + width, chunks.count(), 2 * width, width, args.dbeta);
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/row_chunks.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "heddle/kernels/reduce.h"
@@ -18,8 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-// Rows whose sums are added up apart: part of the bits of sums over rows.
-constexpr int64_t kRowChunk = 128;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // y[c] = sum of x[begin .. end)[c], rows in order, for the `count` vectors from column c on.
@@ -197,16 +196,16 @@ HWY_INLINE bool finite_row(P p, int64_t width) {
 }  // namespace
 
 void sum_columns_impl(Rows x, float* y) {
-  const int64_t chunks = std::max<int64_t>(1, (x.rows + kRowChunk - 1) / kRowChunk);
-  const int64_t width = x.width;
-  float* partial = chunks == 1 ? y : scratch<float, 1>(chunks * width);
+  const RowChunks chunks{x.rows};
+  const int64_t count = chunks.count(), width = x.width;
+  float* partial = count == 1 ? y : scratch<float, 1>(count * width);
   visit_float(x.dtype, [&]<class T>() {
-    parallel_for(chunks, [&](int64_t i) {
-      sum_chunk<T>(x, i * kRowChunk, std::min((i + 1) * kRowChunk, x.rows), partial + i * width);
+    parallel_for(count, [&](int64_t i) {
+      sum_chunk<T>(x, chunks.begin(i), chunks.end(i), partial + i * width);
     });
   });
-  if (chunks > 1) {
-    sum_chunk<float>({partial, chunks, width, width, DType::f32}, 0, chunks, y);
+  if (count > 1) {
+    sum_chunk<float>({partial, count, width, width, DType::f32}, 0, count, y);
   }
 }
 

@@ -1,6 +1,8 @@
 // Connections over Boost.Beast: each reads a request, hands it on, writes the response, and again.
 #include "heddle/serve/http/server.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -69,7 +71,7 @@ void HttpServer::Implementation::end_late() {
   const Moment now = Moment::clock::now();
   std::vector<std::shared_ptr<Session>> late;
   for (Session* session : sessions_) {
-    if (session->is_late(now)) late.push_back(session->shared_from_this());
+    if (session->is_late(now) && !session->is_taking()) late.push_back(session->shared_from_this());
   }
   for (const auto& session : late) session->leave();
 }
@@ -233,9 +235,32 @@ void HttpServer::Session::put(std::string bytes, std::function<void(ErrorCode)> 
   if (error && error != asio::error::would_block) return then(error);
   if (n == bytes.size()) return then({});
   const auto all = std::make_shared<const std::string>(std::move(bytes));
-  asio::async_write(socket_, asio::buffer(*all) + n,
-                    [all, self = shared_from_this(), then = std::move(then)](
-                        ErrorCode failure, size_t) { then(failure); });
+  // Whenever the system takes some, the client has as long for the next.
+  const auto more = [self = shared_from_this()](ErrorCode failure, size_t) -> size_t {
+    self->expire_after(self->limits().write_seconds);
+    self->untaken_ = self->untaken();
+    return failure ? 0 : size_t{1} << 16;
+  };
+  asio::async_write(
+      socket_, asio::buffer(*all) + n, more,
+      [all, self = shared_from_this(), then = std::move(then)](ErrorCode failure, size_t) {
+        self->untaken_ = 0;
+        then(failure);
+      });
+}
+
+int HttpServer::Session::untaken() {
+  int bytes = 0;
+  return ::ioctl(socket_.native_handle(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
+
+bool HttpServer::Session::is_taking() {
+  const int before = untaken_;
+  if (before == 0) return false;
+  untaken_ = untaken();
+  if (untaken_ >= before) return false;
+  expire_after(limits().write_seconds);
+  return true;
 }
 
 void HttpServer::Session::send(HttpResponse response) {

@@ -22,7 +22,7 @@ struct HttpLimits {
   int64_t header_seconds = 5;  ///< from a request's first byte to the end of its header
   int64_t body_seconds = 30;   ///< from there to the end of its body
   int64_t idle_seconds = 60;   ///< between requests
-  int64_t write_seconds = 30;  ///< for a part of a response
+  int64_t write_seconds = 30;  ///< in which a client takes something of its response
 };
 
 class HttpServer {

@@ -67,6 +67,9 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   /// Sends what the tasks at hand wrote.
   void pump_written();
   bool is_late(Moment now) const { return deadline_ < now; }
+  /// Whether the client has taken something of what the system could not take at once, since it was
+  /// last asked: then it has as long again.
+  bool is_taking();
 
  private:
   friend class SessionReply;
@@ -82,6 +85,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     deadline_ = Moment::clock::now() + std::chrono::seconds(seconds);
   }
   void put(std::string bytes, std::function<void(ErrorCode)> then);
+  int untaken();  ///< bytes that wait for the client in the system
   std::shared_ptr<Session> settle();
   void send(HttpResponse response);
   void begin(const HttpResponse& head);
@@ -107,6 +111,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   bool is_kept_ = false, is_old_ = false, is_head_ = false;
   std::function<void()> on_gone_;
   std::shared_ptr<Session> owes_;  ///< itself, while a response is owed
+  int untaken_ = 0;  ///< what waited when the system last took some; 0: nothing is left to give it
   // Of a response in parts.
   std::string head_, output_;  // that is not sent yet
   bool is_pumped_soon_ = false;

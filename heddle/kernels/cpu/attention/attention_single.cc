@@ -25,11 +25,9 @@ namespace {
 // token of GPT-2 after 64 others is 1.1 million, which one thread took 36 us for (EPYC, Zen 4).
 constexpr double kSingleGroupWork = 3e5;
 
-// Where dot products add up, so many queries that see all keys, as a beam's see a source, go each
-// by itself too: keys and values need not be packed at every step. Two queries of 64 elements over
-// 17 keys 0.51 -> 0.26 us each, four 0.26 -> 0.25 (over 10 keys 0.19 -> 0.15; one thread of an AMD
-// Zen 4, 2026-11).
-constexpr int64_t kFewQueries = 4;
+// Where dot products add up, so many queries that see all keys, as a beam's see a source, go so many
+// together: keys are turned and values joined in registers once for all of them.
+constexpr int64_t kFewQueries = 8, kTogether = 4;
 
 /// Denormal numbers count as zero while it lives, as in a tile.
 class NoDenormals {
@@ -104,8 +102,10 @@ struct AmxOrder {
   }
 
   /// sums += weights times `count` values, up to 32; row(key, chunk) gives 32 columns of a value.
-  template <int chunks, class Row>
-  static void add_values(const float* weights, int64_t count, const Row& row, float* sums) {
+  template <int queries, int chunks, class Row>
+  static void add_values(const float* weights, int64_t count, const Row& row, float* sums,
+                         int64_t /*stride*/) {
+    static_assert(queries == 1);
     __m512 sum[2][chunks][2];  // of even and of odd keys; even and odd columns
 #pragma GCC unroll 2
     for (int i = 0; i < chunks; ++i) {
@@ -153,64 +153,77 @@ struct DotOrder {
     for (int i = 0; i < 16; ++i) sum = dot(sum, q[i], word[i]);
     return sum;
   }
-  template <int chunks, class Row>
-  static void add_values(const int* weights, int64_t count, const Row& row, float* sums) {
-    __m512 sum[chunks][2];
+  /// For each query: its weights lie kTileKeyBlock apart, its sums `stride`.
+  template <int queries, int chunks, class Row>
+  static void add_values(const int* weights, int64_t count, const Row& row, float* sums,
+                         int64_t stride) {
+    __m512 sum[queries][chunks][2];
+    const auto each = [&](const auto& f) {
+#pragma GCC unroll 4
+      for (int q = 0; q < queries; ++q) {
 #pragma GCC unroll 2
-    for (int i = 0; i < chunks; ++i) {
-      sum[i][0] = _mm512_load_ps(sums + i * kTileInner);
-      sum[i][1] = _mm512_load_ps(sums + i * kTileInner + 16);
-    }
+        for (int i = 0; i < chunks; ++i) f(sum[q][i], sums + q * stride + i * kTileInner, q, i);
+      }
+    };
+    each([](__m512(&of)[2], const float* from, int, int) {
+      of[0] = _mm512_load_ps(from), of[1] = _mm512_load_ps(from + 16);
+    });
     for (int64_t at = 0; at < count; at += 2) {
+      __m512i low[chunks], high[chunks];
 #pragma GCC unroll 2
       for (int i = 0; i < chunks; ++i) {
-        __m512i low, high;
-        interleave(row(at, i), at + 1 < count ? row(at + 1, i) : _mm512_setzero_si512(), &low,
-                   &high);
-        sum[i][0] = dot(sum[i][0], weights[at / 2], low);
-        sum[i][1] = dot(sum[i][1], weights[at / 2], high);
+        interleave(row(at, i), at + 1 < count ? row(at + 1, i) : _mm512_setzero_si512(), &low[i],
+                   &high[i]);
       }
+      each([&](__m512(&of)[2], float*, int q, int i) {
+        const int weight = weights[q * kTileKeyBlock + at / 2];
+        of[0] = dot(of[0], weight, low[i]), of[1] = dot(of[1], weight, high[i]);
+      });
     }
-#pragma GCC unroll 2
-    for (int i = 0; i < chunks; ++i) {
-      _mm512_store_ps(sums + i * kTileInner, sum[i][0]);
-      _mm512_store_ps(sums + i * kTileInner + 16, sum[i][1]);
-    }
+    each([](__m512(&of)[2], float* to, int, int) {
+      _mm512_store_ps(to, of[0]), _mm512_store_ps(to + 16, of[1]);
+    });
   }
 };
 
-// One head of one query, with sums in the order of a matrix unit.
-template <class Order>
+// One head of some queries, with sums in the order of a matrix unit.
+template <class Order, int queries>
 class Single : HeadItem {
  public:
   Single(const AttentionArgs& args, const AttentionItem& item_of_head)
       : HeadItem(args, item_of_head),
         width_(args.head_dim),
+        floats_(inner_tiles_of(width_) * kTileInner),
         keys_(rows_of(args, args.k, sizes, shared)),
         values_(rows_of(args, args.v, sizes, shared)),
         factor_(_mm512_set1_ps(args.scale * kLog2E)) {
-    const int64_t floats = inner_tiles_of(width_) * kTileInner;
-    TileScratch memory(0, 2 * floats);
-    query_ = memory.numbers<Element>(floats);
-    sums_ = memory.numbers<float>(floats);
+    TileScratch memory(0, 2 * queries * floats_);
+    query_ = memory.numbers<Element>(queries * floats_);
+    sums_ = memory.numbers<float>(queries * floats_);
+    for (int q = 0; q < queries; ++q) {
+      most_[q] = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+      total_[q] = _mm512_setzero_ps();
+    }
   }
   void run(const Rows& q, const Rows& o) {
     const int64_t row = sizes.q_first + item.q_begin;
-    const uint16_t* from = q.row<uint16_t>(row) + column;
-    for (int64_t c = 0; c < width_; c += kTileInner) {
-      const __m512i x = _mm512_maskz_loadu_epi16(first_16bit(width_ - c), from + c);
-      Order::store(x, query_ + c / kTileInner * Order::kChunk);
-      _mm512_store_ps(sums_ + c, _mm512_setzero_ps());
-      _mm512_store_ps(sums_ + c + 16, _mm512_setzero_ps());
+    for (int i = 0; i < queries; ++i) {
+      const uint16_t* from = q.row<uint16_t>(row + i) + column;
+      for (int64_t c = 0; c < width_; c += kTileInner) {
+        const __m512i x = _mm512_maskz_loadu_epi16(first_16bit(width_ - c), from + c);
+        Order::store(x, query_ + i * floats_ + c / kTileInner * Order::kChunk);
+        _mm512_store_ps(sums_ + i * floats_ + c, _mm512_setzero_ps());
+        _mm512_store_ps(sums_ + i * floats_ + c + 16, _mm512_setzero_ps());
+      }
     }
     for (int64_t block = item.k_begin; block < item.k_end; block += kTileKeyBlock) step(block);
-    finish(o.row<uint16_t>(row) + column);
+    for (int i = 0; i < queries; ++i) finish(i, o.row<uint16_t>(row + i) + column);
   }
 
  private:
   using Element = Order::Element;
 
-  // Those of up to 16 keys that the query sees.
+  // Those of up to 16 keys that the queries see, where they do not see all.
   __mmask16 in_range(int64_t key, int64_t count) const {
     if (!sizes.has_ranges()) return 0xffff;
     alignas(64) int32_t orders[kTileRows];
@@ -228,60 +241,68 @@ class Single : HeadItem {
   }
 
   // Scores of up to 16 keys.
-  __m512 scores(int64_t key, int64_t count) const {
+  void score(int64_t key, int64_t count, __m512 sum[queries]) const {
     const uint16_t* row[kTileRows];
     for (int64_t i = 0; i < kTileRows; ++i) row[i] = keys_.row(key + (i < count ? i : 0));
     for (int64_t i = 0; i < count; ++i) {
       fetch(row[i], width_);
       fetch(values_.row(key + i), 0);
     }
-    __m512 sum = _mm512_setzero_ps();
+    for (int q = 0; q < queries; ++q) sum[q] = _mm512_setzero_ps();
     for (int64_t c = 0; c < width_; c += kTileInner) {
       const __mmask32 columns = first_16bit(width_ - c);
       __m512i word[16];
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) word[i] = _mm512_maskz_loadu_epi16(columns, row[i] + c);
       transpose_16x16(word);
-      sum = Order::scores(sum, query_ + c / kTileInner * Order::kChunk, word);
+#pragma GCC unroll 4
+      for (int q = 0; q < queries; ++q) {
+        sum[q] =
+            Order::scores(sum[q], query_ + q * floats_ + c / kTileInner * Order::kChunk, word);
+      }
     }
-    return sum;
   }
 
   // Up to kTileKeyBlock keys from `block` on.
   void step(int64_t block) {
     const int64_t keys = std::min(kTileKeyBlock, item.k_end - block);
-    __m512 score[kTileKeyBlock / kTileRows];
+    __m512 scores[kTileKeyBlock / kTileRows][queries];
     __mmask16 seen[kTileKeyBlock / kTileRows] = {};
-    __m512 most = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
     for (int64_t t = 0; t < tiles_of(keys); ++t) {
       const int64_t count = std::min(kTileRows, keys - t * kTileRows);
-      score[t] = scores(block + t * kTileRows, count);
+      score(block + t * kTileRows, count, scores[t]);
       seen[t] = static_cast<__mmask16>((1u << count) - 1) & in_range(block + t * kTileRows, count);
-      most = _mm512_mask_max_ps(most, seen[t], most, score[t]);
     }
-    const __m512 before = most_;
-    most_ = _mm512_max_ps(before, _mm512_mul_ps(combined<Maximum>(most), factor_));
-    alignas(64) Element weight[kTileKeyBlock];
-    const auto weight_of = [&](int64_t t) {
-      return _mm512_maskz_mov_ps(seen[t], exp2_weight(_mm512_fmsub_ps(score[t], factor_, most_)));
-    };
-    __m512 part = _mm512_setzero_ps();
-    for (int64_t t = 0; t < tiles_of(keys); t += 2) {
-      const __m512 a = weight_of(t);
-      const __m512 b = t + 1 < tiles_of(keys) ? weight_of(t + 1) : _mm512_setzero_ps();
-      part = _mm512_add_ps(_mm512_add_ps(part, a), b);
-      Order::store_weights(to_bf16(a, b), weight + t / 2 * Order::kChunk);
-    }
-    const bool changes = _mm512_cmp_ps_mask(before, most_, _CMP_NEQ_UQ) != 0;
-    const __m512 less = changes ? exp2_weight(_mm512_sub_ps(before, most_)) : _mm512_set1_ps(1);
-    total_ = _mm512_fmadd_ps(total_, less, combined<Sum>(part));
-    const int64_t floats = inner_tiles_of(width_) * kTileInner;
-    for (int64_t c = 0; c < floats && changes && block > item.k_begin; c += 16) {
-      _mm512_store_ps(sums_ + c, _mm512_mul_ps(_mm512_load_ps(sums_ + c), less));
+    alignas(64) Element weights[queries][kTileKeyBlock];
+    for (int q = 0; q < queries; ++q) {
+      __m512 most = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+      for (int64_t t = 0; t < tiles_of(keys); ++t) {
+        most = _mm512_mask_max_ps(most, seen[t], most, scores[t][q]);
+      }
+      const __m512 before = most_[q];
+      most_[q] = _mm512_max_ps(before, _mm512_mul_ps(combined<Maximum>(most), factor_));
+      const auto weight_of = [&](int64_t t) {
+        const __m512 power = _mm512_fmsub_ps(scores[t][q], factor_, most_[q]);
+        return _mm512_maskz_mov_ps(seen[t], exp2_weight(power));
+      };
+      __m512 part = _mm512_setzero_ps();
+      for (int64_t t = 0; t < tiles_of(keys); t += 2) {
+        const __m512 a = weight_of(t);
+        const __m512 b = t + 1 < tiles_of(keys) ? weight_of(t + 1) : _mm512_setzero_ps();
+        part = _mm512_add_ps(_mm512_add_ps(part, a), b);
+        Order::store_weights(to_bf16(a, b), weights[q] + t / 2 * Order::kChunk);
+      }
+      const bool changes = _mm512_cmp_ps_mask(before, most_[q], _CMP_NEQ_UQ) != 0;
+      const __m512 less = changes ? exp2_weight(_mm512_sub_ps(before, most_[q])) : _mm512_set1_ps(1);
+      total_[q] = _mm512_fmadd_ps(total_[q], less, combined<Sum>(part));
+      float* const sums = sums_ + q * floats_;
+      for (int64_t c = 0; c < floats_ && changes && block > item.k_begin; c += 16) {
+        _mm512_store_ps(sums + c, _mm512_mul_ps(_mm512_load_ps(sums + c), less));
+      }
     }
     for (int64_t key = 0; key < keys; key += kTileInner) {
       const int64_t count = std::min(kTileInner, keys - key);
-      const Element* const of_keys = weight + key / kTileInner * Order::kChunk;
+      const Element* const of_keys = weights[0] + key / kTileInner * Order::kChunk;
       int64_t c = 0;
       for (; c + kTileInner < width_; c += 2 * kTileInner) {
         add_values<2>(of_keys, block + key, count, c);
@@ -297,32 +318,41 @@ class Single : HeadItem {
       const int64_t first = c + i * kTileInner;
       return _mm512_maskz_loadu_epi16(first_16bit(width_ - first), values_.row(key + at) + first);
     };
-    Order::template add_values<chunks>(weights, count, row, sums_ + c);
+    Order::template add_values<queries, chunks>(weights, count, row, sums_ + c, floats_);
   }
 
-  // Weighted sums become means.
-  void finish(uint16_t* to) const {
+  // Weighted sums of a query become means.
+  void finish(int q, uint16_t* to) const {
     const __mmask16 sees = _mm512_cmp_ps_mask(
-        most_, _mm512_set1_ps(-std::numeric_limits<float>::infinity()), _CMP_NEQ_UQ);
-    const __m512 scale = _mm512_maskz_div_ps(sees, _mm512_set1_ps(1), total_);
+        most_[q], _mm512_set1_ps(-std::numeric_limits<float>::infinity()), _CMP_NEQ_UQ);
+    const __m512 scale = _mm512_maskz_div_ps(sees, _mm512_set1_ps(1), total_[q]);
     // As in store_rows().
     const auto mean = [&](const float* sum) {
       return _mm512_fmadd_ps(_mm512_load_ps(sum), scale, _mm512_setzero_ps());
     };
     for (int64_t c = 0; c < width_; c += kTileInner) {
+      const float* const sums = sums_ + q * floats_ + c;
       _mm512_mask_storeu_epi16(to + c, first_16bit(width_ - c),
-                               Order::means(mean(sums_ + c), mean(sums_ + c + 16)));
+                               Order::means(mean(sums), mean(sums + 16)));
     }
   }
 
-  const int64_t width_;
+  const int64_t width_, floats_;
   const TileRows<uint16_t> keys_, values_;
   const __m512 factor_;  // of the scores
-  __m512 most_ = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
-  __m512 total_ = _mm512_setzero_ps();
+  __m512 most_[queries], total_[queries];
   Element* query_;
   float* sums_;  // weighted values
 };
+
+void run_dots(const AttentionArgs& args, const AttentionItem& item) {
+  switch (item.q_end - item.q_begin) {
+    case 1: return Single<DotOrder, 1>(args, item).run(args.q, args.o);
+    case 2: return Single<DotOrder, 2>(args, item).run(args.q, args.o);
+    case 3: return Single<DotOrder, 3>(args, item).run(args.q, args.o);
+    default: return Single<DotOrder, kTogether>(args, item).run(args.q, args.o);
+  }
+}
 
 }  // namespace
 
@@ -338,15 +368,15 @@ bool is_single(const AttentionArgs& args) {
 
 void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kSingleGroupWork);
-  plan_forward(plan, args, 1, {.queries = 8, .keys = 16});
+  plan_forward(plan, args, kTogether, {.queries = 8, .keys = 16});
   const bool is_amx = matrix_unit() == MatrixUnit::amx;
   plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
-    const auto run_all = [&]<class Order>() {
-      for (; item != end; ++item) Single<Order>(args, *item).run(args.q, args.o);
-    };
-    if (!is_amx) return run_all.template operator()<DotOrder>();
+    if (!is_amx) {
+      for (; item != end; ++item) run_dots(args, *item);
+      return;
+    }
     const NoDenormals off;
-    run_all.template operator()<AmxOrder>();
+    for (; item != end; ++item) Single<AmxOrder, 1>(args, *item).run(args.q, args.o);
   });
 }
 
