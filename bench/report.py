@@ -56,11 +56,16 @@ def summary_line(row):
         cells.append(f"{number(e['value'])} ({share(e)})" if e else "")
     ours, theirs = best(heddle(row)), best(peers(row))
     cells.append(f"{number(theirs['value'])} ({theirs['name']}, {theirs['dtype']})" if theirs else "")
-    cells.append(f"**{times(ours, theirs)}**" if ours and theirs else "")
+    cells.append(f"**{times(ours, theirs)}**{at_peak(ours, theirs)}" if ours and theirs else "")
     ratios = [(times(best(heddle(row), dtype), best(peers(row), dtype)), dtype) for dtype in FORMATS]
     cells.append(", ".join(f"{ratio} ({dtype})" for ratio, dtype in ratios if ratio))
     cells.append(memory(row))
     return cells
+
+
+def at_peak(ours, theirs):
+    """The ratio that ours would have at the machine's peak."""
+    return f" of {ours['peak'] / theirs['value']:.1f}×" if "peak" in ours else ""
 
 
 def share(entry):
@@ -96,7 +101,8 @@ def section(name, data):
     out = [f"### {machine.sentence(data['machine'])}", "",
            f"{' or '.join(map(str, threads))} threads; medians of "
            f"{' or '.join(str(n) for n in sorted({r['rounds'] for r in rows}))} rounds, heddle and the "
-           "peers by turns. In brackets: the share of the peak that the same command measured.", ""]
+           "peers by turns. In brackets: the share of the peak that the same command measured. "
+           "1.6× of 2.5×: what it is, and what it would be at the peak.", ""]
     out += table(["case", "heddle f32", "bf16", "int8", "int4", "best peer", "best against best",
                   "same format", "peak MiB, ours / theirs"], [summary_line(r) for r in rows])
     if any(peers(r) for r in rows):
