@@ -335,8 +335,7 @@ TEST(Attention, segment_alone_and_in_a_batch_give_equal_bits) {
   });
 }
 
-// Few queries go by vectors, some together, unless another segment of the call has more: to the same
-// bits.
+// Few queries go by vectors unless another segment of the call has more: to the same bits.
 TEST(Attention, few_queries_have_equal_bits_beside_many) {
   for_each_target([](DType dtype) {
     const auto answer = [](Problem& p) {

@@ -1,13 +1,7 @@
 // Matrix products against their definition in double, and the promise of equal bits.
-//
-// The last tests run the others again in a child that sees fewer instructions, so that the paths
-// without AMX, without bf16 and without AVX-512 stay tested.
+// gemm_units_test.cc runs them again with fewer instructions.
 #include <cstdlib>
-#include <filesystem>
 
-#include "heddle/kernels/cpu/gemm/gemm_block.h"
-#include "heddle/kernels/cpu/gemm/register_peak.h"
-#include "heddle/kernels/cpu/matrix_unit.h"
 #include "tests/kernels/kernel_case.h"
 
 namespace heddle::kernel_test {
@@ -472,43 +466,6 @@ TEST(Gemm, a_constant_that_was_forgotten_is_packed_anew) {
     forget_packed(constant);
   }
 }
-
-// In a child: the instruction set of the f32 vectors, a number of Highway's.
-const bool fewer_vectors = [] {
-  const char* target = std::getenv("HEDDLE_TEST_TARGET");
-  if (target != nullptr) hwy::SetSupportedTargetsForTest(std::atoll(target));
-  return target != nullptr;
-}();
-
-TEST(MatrixUnit, avx2_takes_wider_vectors_away_from_all_kernels) {
-  const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
-  const bool is_limited = wanted != nullptr && std::string_view(wanted) == "avx2";
-  if (!is_limited) return;
-  EXPECT_EQ(matrix_unit(), MatrixUnit::vectors);
-  EXPECT_EQ(vector_set(), "avx2");
-  kernels();
-  EXPECT_EQ(cpu::gemm_f32().columns, 16);  // two vectors of them
-  // What a bench measures between products leaves it so.
-  cpu::register_peak(DType::f32, 0.001);
-  EXPECT_EQ(cpu::gemm_f32().columns, 16);
-}
-
-// Runs the tests above in a child that may use no more than this.
-void expect_pass_with(const std::string& unit, int64_t target = 0) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::string command = "HEDDLE_MATRIX_UNIT=" + unit + " ";
-  if (target != 0) command += fmt::format("HEDDLE_TEST_TARGET={} ", target);
-  command += "'" + self +
-             "' --gtest_brief=1 '"
-             "--gtest_filter=Gemm.*:GemmInt8.*:GemmGroups.*:MatrixUnit.*' 1>&2";
-  EXPECT_EQ(std::system(command.c_str()), 0) << command;
-}
-
-TEST(GemmWithFewerInstructions, all_holds_without_amx) { expect_pass_with("avx512_bf16"); }
-TEST(GemmWithFewerInstructions, all_holds_with_vnni_alone) { expect_pass_with("avx512_vnni"); }
-TEST(GemmWithFewerInstructions, all_holds_without_bf16) { expect_pass_with("vectors"); }
-TEST(GemmWithFewerInstructions, all_holds_without_avx512) { expect_pass_with("avx2"); }
-TEST(GemmWithFewerInstructions, all_holds_without_avx2) { expect_pass_with("vectors", HWY_SSE4); }
 
 }  // namespace
 }  // namespace heddle::kernel_test

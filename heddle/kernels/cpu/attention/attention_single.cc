@@ -25,8 +25,8 @@ namespace {
 // token of GPT-2 after 64 others is 1.1 million, which one thread took 36 us for (EPYC, Zen 4).
 constexpr double kSingleGroupWork = 3e5;
 
-// Where dot products add up, so many queries that see all keys, as a beam's see a source, go so many
-// together: keys are turned and values joined in registers once for all of them.
+// Where dot products add up, so many queries that see all keys, as a beam's see a source, go so
+// many together: keys are turned and values joined in registers once for all of them.
 constexpr int64_t kFewQueries = 8, kTogether = 4;
 
 /// Denormal numbers count as zero while it lives, as in a tile.
@@ -257,8 +257,7 @@ class Single : HeadItem {
       transpose_16x16(word);
 #pragma GCC unroll 4
       for (int q = 0; q < queries; ++q) {
-        sum[q] =
-            Order::scores(sum[q], query_ + q * floats_ + c / kTileInner * Order::kChunk, word);
+        sum[q] = Order::scores(sum[q], query_ + q * floats_ + c / kTileInner * Order::kChunk, word);
       }
     }
   }
@@ -293,7 +292,8 @@ class Single : HeadItem {
         Order::store_weights(to_bf16(a, b), weights[q] + t / 2 * Order::kChunk);
       }
       const bool changes = _mm512_cmp_ps_mask(before, most_[q], _CMP_NEQ_UQ) != 0;
-      const __m512 less = changes ? exp2_weight(_mm512_sub_ps(before, most_[q])) : _mm512_set1_ps(1);
+      const __m512 less =
+          changes ? exp2_weight(_mm512_sub_ps(before, most_[q])) : _mm512_set1_ps(1);
       total_[q] = _mm512_fmadd_ps(total_[q], less, combined<Sum>(part));
       float* const sums = sums_ + q * floats_;
       for (int64_t c = 0; c < floats_ && changes && block > item.k_begin; c += 16) {

@@ -1,0 +1,53 @@
+// The tests of matrix products again, in a child that sees fewer instructions, so that the paths
+// without AMX, without bf16 and without AVX-512 stay tested.
+#include <cstdlib>
+#include <filesystem>
+
+#include "heddle/kernels/cpu/gemm/gemm_block.h"
+#include "heddle/kernels/cpu/gemm/register_peak.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
+#include "tests/kernels/kernel_case.h"
+
+namespace heddle::kernel_test {
+namespace {
+
+// In a child: the instruction set of the f32 vectors, a number of Highway's.
+const bool fewer_vectors = [] {
+  const char* target = std::getenv("HEDDLE_TEST_TARGET");
+  if (target != nullptr) hwy::SetSupportedTargetsForTest(std::atoll(target));
+  return target != nullptr;
+}();
+
+// In a child, which may be limited, and here.
+TEST(MatrixUnit, vectors_are_those_of_all_kernels) {
+  const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
+  if (wanted != nullptr && std::string_view(wanted) == "avx2") {
+    EXPECT_EQ(matrix_unit(), MatrixUnit::vectors);
+    EXPECT_EQ(vector_set(), "avx2");
+  }
+  kernels();
+  const int64_t lanes = vector_set() == "avx512" ? 16 : vector_set() == "avx2" ? 8 : 4;
+  EXPECT_EQ(cpu::gemm_f32().columns, 2 * lanes);
+  // What a bench measures between products leaves it so.
+  cpu::register_peak(DType::f32, 0.001);
+  EXPECT_EQ(cpu::gemm_f32().columns, 2 * lanes);
+}
+
+// Runs the tests of products in a child that may use no more than this.
+void expect_pass_with(const std::string& unit, int64_t target = 0) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::string command = "HEDDLE_MATRIX_UNIT=" + unit + " ";
+  if (target != 0) command += fmt::format("HEDDLE_TEST_TARGET={} ", target);
+  const char* tests = "Gemm.*:GemmInt8.*:GemmGroups.*:MatrixUnit.*";
+  command += fmt::format("'{}' --gtest_brief=1 '--gtest_filter={}' 1>&2", self, tests);
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+
+TEST(GemmWithFewerInstructions, all_holds_without_amx) { expect_pass_with("avx512_bf16"); }
+TEST(GemmWithFewerInstructions, all_holds_with_vnni_alone) { expect_pass_with("avx512_vnni"); }
+TEST(GemmWithFewerInstructions, all_holds_without_bf16) { expect_pass_with("vectors"); }
+TEST(GemmWithFewerInstructions, all_holds_without_avx512) { expect_pass_with("avx2"); }
+TEST(GemmWithFewerInstructions, all_holds_without_avx2) { expect_pass_with("vectors", HWY_SSE4); }
+
+}  // namespace
+}  // namespace heddle::kernel_test
