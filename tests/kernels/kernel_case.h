@@ -121,6 +121,7 @@ inline void expect_near(const Matrix& got, const std::function<double(int64_t, i
 
 /// Runs f under every instruction set of this machine in turn.
 inline void for_each_target(const std::function<void()>& f) {
+  kernels();  // which looks once at what the machine has, and must not see less
   for (int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
     hwy::SetSupportedTargetsForTest(0);
     if ((hwy::SupportedTargets() & target) == 0) continue;
