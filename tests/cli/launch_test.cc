@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tests/support/cli_runner.h"
+#include "tests/support/wait.h"
 
 namespace heddle::testing {
 namespace {
@@ -131,8 +132,7 @@ TEST(LaunchCommand, leaves_nothing_behind_when_it_is_killed) {
   const std::string mark = fmt::format("601.{}", getpid());
   const CliResult result = run_heddle(endless(mark), signalled(SIGKILL, mark));
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
-  for (int i = 0; i < 50 && processes_with(mark) > 0; ++i) usleep(100'000);
-  EXPECT_EQ(processes_with(mark), 0);
+  EXPECT_TRUE(comes_true([&] { return processes_with(mark) == 0; }));
 }
 
 }  // namespace

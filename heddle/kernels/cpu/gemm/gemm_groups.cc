@@ -10,13 +10,13 @@
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/groups.h"
 #include "heddle/kernels/cpu/simd-inl.h"
+//
+#include "heddle/kernels/cpu/gemm/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-using VecI32 = hn::Vec<I32>;
-using I16 = hn::Repartition<int16_t, I32>;
 constexpr int64_t kColumns = 32;  // of a panel
 constexpr int kMostRows = 4;
 
@@ -26,19 +26,6 @@ constexpr int vectors_of(int rows) {
   return rows > 0 ? 2 : 0;  // a panel, in 32 registers
 #else
   return rows == 1 ? 4 : rows == 2 ? 2 : 1;  // in 16
-#endif
-}
-
-// sum + the two 16-bit halves of a lane of x times those of y.
-HWY_INLINE VecI32 add_pairs(hn::Vec<I16> x, VecI32 y, VecI32 sum) {
-#if HWY_ARCH_X86
-  VecI32 none = hn::Zero(I32());
-  return hn::ReorderWidenMulAccumulate(I32(), x, hn::BitCast(I16(), y), sum, none);
-#else  // which pairs come together there is not said
-  const auto low = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
-  const auto high = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(v); };
-  const VecI32 a = hn::BitCast(I32(), x);
-  return hn::Add(sum, hn::Add(hn::Mul(low(a), low(y)), hn::Mul(high(a), high(y))));
 #endif
 }
 
@@ -70,14 +57,14 @@ HWY_INLINE void add_quad(const VecI32 (&x)[kVectors], const int32_t* pairs, int6
                          int64_t row_pairs, VecI32 (&dots)[kRows][kVectors]) {
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    const VecI32 y = hn::Set(I32(), pairs[r * row_pairs]);
+    const auto y = hn::BitCast(I16(), hn::Set(I32(), pairs[r * row_pairs]));
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
       dots[r][v] = add_pairs(even_bytes(I32(), x[v]), y, dots[r][v]);
   }
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    const VecI32 y = hn::Set(I32(), pairs[r * row_pairs + second]);
+    const auto y = hn::BitCast(I16(), hn::Set(I32(), pairs[r * row_pairs + second]));
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
       dots[r][v] = add_pairs(odd_bytes(I32(), x[v]), y, dots[r][v]);

@@ -10,14 +10,14 @@
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/simd-inl.h"
+//
+#include "heddle/kernels/cpu/gemm/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-using I16 = hn::Repartition<int16_t, I32>;
 using HalfI8 = hn::Rebind<int8_t, I16>;
-using VecI32 = hn::Vec<I32>;
 
 // Sums in registers: 12 x 2 vectors of 32 registers, or 6 x 2 of 16.
 #if HWY_TARGET <= HWY_AVX3
@@ -51,20 +51,11 @@ void widen_row(const int8_t* from, int64_t inner, int16_t* to) {
   }
 }
 
-// The pair of a at `from` for each column, times a vector of pairs.
-HWY_INLINE VecI32 add_pairs(const int16_t* from, hn::Vec<I16> columns, VecI32 sum) {
+// A pair of a for each column.
+HWY_INLINE hn::Vec<I16> broadcast_pair(const int16_t* from) {
   int32_t pair;
   std::memcpy(&pair, from, sizeof pair);
-  const auto x = hn::BitCast(I16(), hn::Set(I32(), pair));
-#if HWY_ARCH_X86
-  VecI32 none = hn::Zero(I32());
-  return hn::ReorderWidenMulAccumulate(I32(), x, columns, sum, none);
-#else  // which pairs come together there is not said
-  const auto low = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
-  const auto high = [](VecI32 v) HWY_ATTR { return hn::ShiftRight<16>(v); };
-  const VecI32 a = hn::BitCast(I32(), x), b = hn::BitCast(I32(), columns);
-  return hn::Add(sum, hn::Add(hn::Mul(low(a), low(b)), hn::Mul(high(a), high(b))));
-#endif
+  return hn::BitCast(I16(), hn::Set(I32(), pair));
 }
 
 // Products of so few rows wait for weights, which are fetched so many bytes ahead.
@@ -86,8 +77,9 @@ HWY_NOINLINE void rows_times_panel(const int16_t* a, const int8_t* b, int64_t in
     const auto second = hn::PromoteTo(d, hn::LoadU(HalfI8(), b + n));
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      sum[r][0] = add_pairs(a + r * inner + l, first, sum[r][0]);
-      sum[r][1] = add_pairs(a + r * inner + l, second, sum[r][1]);
+      const auto x = broadcast_pair(a + r * inner + l);
+      sum[r][0] = add_pairs(x, first, sum[r][0]);
+      sum[r][1] = add_pairs(x, second, sum[r][1]);
     }
   }
 #pragma GCC unroll 12
