@@ -24,6 +24,8 @@ class Quantized {
   Quantized(const Quantized&) = delete;
   Quantized& operator=(const Quantized&) = delete;
   const QuantizedRows& rows() const { return rows_; }
+  /// All values, whatever their bits.
+  void fill(uint8_t byte) { std::fill(values_.begin() + 1, values_.end(), byte); }
 
  private:
   QuantizedRows rows_;
@@ -70,12 +72,14 @@ class GroupProduct {
     return {
         .a = a.view().slice(begin, count), .c = c, .bias = bias_.data(), .quantized_b = b_.rows()};
   }
+  void fill_weights(uint8_t byte) { b_.fill(byte); }
   Matrix rows(int64_t begin, int64_t count) {
     Matrix c(count, p_.n, p_.result, p_.padding);
     kernels().gemm(args(begin, count, c));
     return c;
   }
-  void expect_equals_definition() {
+  /// scale: of the sums between which f32 rounds.
+  void expect_equals_definition(double scale = 10) {
     SCOPED_TRACE(fmt::format("{}x{}x{} {} {} {} bits in groups of {}", p_.m, p_.n, p_.k,
                              dtype_name(p_.type), dtype_name(p_.result), p_.format.bits,
                              p_.format.group));
@@ -88,7 +92,8 @@ class GroupProduct {
           for (int64_t l = 0; l < p_.k; ++l) sum += left[i][l] * b_.rows().element(j, l);
           return sum;
         },
-        p_.result == DType::bf16 ? 0x1p-8 : 1e-6, 10);  // sums of a group are exact; f32 from there
+        p_.result == DType::bf16 ? 0x1p-8 : 1e-6,
+        scale);  // sums of a group are exact; f32 from there
   }
 
  private:
@@ -115,6 +120,24 @@ TEST(GemmGroups, products_equal_the_definition) {
                                     {40, 70, 130}}) {
         GroupProduct({m, n, k, type, DType::f32, format}).expect_equals_definition();
         GroupProduct({m, n, k, type, type, format, 3}).expect_equals_definition();
+      }
+    }
+  }
+}
+
+// Where sums of bytes times bytes are largest; -128 is no value that we round to.
+TEST(GemmGroups, the_largest_weights_and_activations_stay_exact) {
+  for (const Format& format : kFormats) {
+    for (const int byte : {0x00, 0x7f, 0x80, 0x81, 0xff}) {
+      for (const int64_t m : {1, 2, 3, 5}) {
+        GroupProduct product({m, 40, 256, DType::f32, DType::f32, format});
+        for (const auto& sign_of : {+[](int64_t) { return 1; }, +[](int64_t) { return -1; },
+                                    +[](int64_t c) { return c % 2 == 0 ? 1 : -1; },
+                                    +[](int64_t c) { return c / 2 % 2 == 0 ? 1 : -1; }}) {
+          product.a.fill([&](int64_t, int64_t c) { return sign_of(c); });
+          product.fill_weights(static_cast<uint8_t>(byte));
+          product.expect_equals_definition(100);
+        }
       }
     }
   }

@@ -312,6 +312,13 @@ struct Grid {
     row_blocks = parts_of(plan.m, rows);
     ranges = std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
     range = parts_of(plan.panels, ranges);
+    // Sums that grow chunk by chunk of the inner dimension stay in the second-level cache
+    // meanwhile.
+    if (plan.filled_k > code.inner_chunk) {
+      constexpr int64_t kSums = 128 << 10;  // bytes
+      const int64_t of_panel = rows * code.columns * static_cast<int64_t>(sizeof(float));
+      range = std::clamp<int64_t>(kSums / of_panel, 1, range);
+    }
     // A row or two go through four panels at a time, where there are some for each thread.
     constexpr int64_t kTogether = 4;
     if (plan.m <= 2 && threads > 1 && plan.panels >= 2 * kTogether * threads) {

@@ -1,5 +1,5 @@
 // Products with weights of four or eight bits in groups by vectors of the best instruction set:
-// pairs of 16-bit integers, 32 bits for a group, f32 from there.
+// bytes times bytes in pairs of 16 bits, 32 bits for a group, f32 from there.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/gemm/gemm_groups.cc"
 #include <utility>
@@ -29,118 +29,160 @@ constexpr int vectors_of(int rows) {
 #endif
 }
 
-// The first and third of four signed bytes of each lane as 16 bits; the second and fourth.
-template <class D>
-HWY_INLINE hn::Vec<hn::Repartition<int16_t, D>> even_bytes(D, hn::Vec<D> x) {
-  return hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(hn::Repartition<int16_t, D>(), x)));
-}
-template <class D>
-HWY_INLINE hn::Vec<hn::Repartition<int16_t, D>> odd_bytes(D, hn::Vec<D> x) {
-  return hn::ShiftRight<8>(hn::BitCast(hn::Repartition<int16_t, D>(), x));
+using I8 = hn::Repartition<int8_t, I32>;
+using U8 = hn::Repartition<uint8_t, I32>;
+using VecI16 = hn::Vec<I16>;
+
+// Bytes of x, without a sign, times those of y, with one; two neighbours added, which must not
+// exceed 16 bits.
+HWY_INLINE VecI16 pair_products(hn::Vec<U8> x, hn::Vec<I8> y) {
+#if HWY_TARGET == HWY_AVX2
+  return VecI16{_mm256_maddubs_epi16(x.raw, y.raw)};
+#elif HWY_TARGET <= HWY_AVX3
+  return VecI16{_mm512_maddubs_epi16(x.raw, y.raw)};
+#else
+  const I16 d;
+  const auto even = hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(d, y)));
+  const auto odd = hn::ShiftRight<8>(hn::BitCast(d, y));
+  const auto pair = hn::BitCast(hn::Repartition<uint16_t, I32>(), x);
+  const auto low = hn::BitCast(d, hn::ShiftRight<8>(hn::ShiftLeft<8>(pair)));
+  return hn::Add(hn::Mul(low, even), hn::Mul(hn::BitCast(d, hn::ShiftRight<8>(pair)), odd));
+#endif
 }
 
-// Activations as pairs of 16 bits: the first and third of each four, then all second and fourth.
-// n: a multiple of 32
-void spread_into_pairs(const int8_t* a, int64_t n, int32_t* pairs) {
-  const hn::CappedTag<int32_t, 8> d;
-  for (int64_t q = 0; q < n / 4; q += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto four = hn::LoadU(d, reinterpret_cast<const int32_t*>(a + 4 * q));
-    hn::StoreU(hn::BitCast(d, even_bytes(d, four)), d, pairs + q);
-    hn::StoreU(hn::BitCast(d, odd_bytes(d, four)), d, pairs + n / 4 + q);
-  }
+// Bytes of y, none -128, negated where those of x are negative; where x is zero, anything.
+HWY_INLINE hn::Vec<I8> with_sign_of(hn::Vec<I8> x, hn::Vec<I8> y) {
+#if HWY_TARGET == HWY_AVX2
+  return hn::Vec<I8>{_mm256_sign_epi8(y.raw, x.raw)};
+#else
+  const auto negative = hn::BroadcastSignBit(x);
+  return hn::Sub(hn::Xor(y, negative), negative);
+#endif
 }
 
-// Four weights in each lane of x, none below -128 or above 127, times those of a quad of each row:
-// its first pair, and its second so far behind.
-template <int kRows, int kVectors>
-HWY_INLINE void add_quad(const VecI32 (&x)[kVectors], const int32_t* pairs, int64_t second,
-                         int64_t row_pairs, VecI32 (&dots)[kRows][kVectors]) {
-#pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    const auto y = hn::BitCast(I16(), hn::Set(I32(), pairs[r * row_pairs]));
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      dots[r][v] = add_pairs(even_bytes(I32(), x[v]), y, dots[r][v]);
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    const auto y = hn::BitCast(I16(), hn::Set(I32(), pairs[r * row_pairs + second]));
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      dots[r][v] = add_pairs(odd_bytes(I32(), x[v]), y, dots[r][v]);
-  }
+// Four activations of a row for each column.
+HWY_INLINE hn::Vec<I8> broadcast_quad(const int8_t* from) {
+  int32_t quad;
+  std::memcpy(&quad, from, sizeof quad);
+  return hn::BitCast(I8(), hn::Set(I32(), quad));
 }
 
-// Where the columns of some vectors begin: their values, scales and pairs of activations.
+HWY_INLINE hn::Vec<U8> load_bytes(const uint8_t* from) { return hn::LoadU(U8(), from); }
+
+// Where the columns of some vectors begin, their values and scales.
 struct VectorColumns {
   const uint8_t* b;
   const bf16* scales;
-  const int32_t* pairs;
 };
 
 // A row or two wait for weights, which are fetched so many bytes ahead.
 constexpr int kFewRows = 2;
 constexpr int64_t kAhead = 4096;
 
+template <int kRows>
+HWY_INLINE void fetch_ahead(const uint8_t* b) {
+  if constexpr (kRows <= kFewRows) {
+    __builtin_prefetch(b + kAhead);
+    __builtin_prefetch(b + kAhead + 64);
+  }
+}
+
+// dots + 32 activations of each row times weights of 8 bits, from b on.
+template <int kRows, int kVectors>
+HWY_INLINE void add_bytes(const int8_t* const (&a)[kRows], int64_t inner, const uint8_t* b,
+                          VecI32 (&dots)[kRows][kVectors]) {
+  const auto ones = hn::Set(I16(), 1);
+#pragma GCC unroll 1  // unrolled, GCC 12 adds up products that it has to put down meanwhile
+  for (int step = 0; step < 8; ++step, b += 4 * kColumns) {
+    fetch_ahead<kRows>(b);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      // The sign goes over to the activation: 2 * 128 * 127 are 16 bits.
+      const auto w = hn::BitCast(I8(), load_bytes(b + 4 * v * lanes()));
+      const auto size = hn::BitCast(U8(), hn::Abs(w));
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const auto y = with_sign_of(w, broadcast_quad(a[r] + inner + 4 * step));
+        dots[r][v] = add_pairs(pair_products(size, y), ones, dots[r][v]);
+      }
+    }
+  }
+}
+
+// The same of 4 bits: those of 16 activations, and in the upper halves those `second` behind.
+template <int kRows, int kVectors>
+HWY_INLINE void add_nibbles(const int8_t* const (&a)[kRows], int64_t inner, int64_t second,
+                            const uint8_t* b, VecI32 (&dots)[kRows][kVectors]) {
+  const auto half = hn::Set(U8(), 0x0f);
+  VecI16 sum[kRows][kVectors];  // of eight pairs: 8 * 2 * 15 * 127 are 16 bits
+#pragma GCC unroll 4
+  for (int step = 0; step < 4; ++step, b += 4 * kColumns) {
+    fetch_ahead<kRows>(b);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const auto both = load_bytes(b + 4 * v * lanes());
+      const auto low = hn::And(both, half);
+      const auto upper = hn::ShiftRight<4>(hn::BitCast(hn::Repartition<uint16_t, U8>(), both));
+      const auto high = hn::And(hn::BitCast(U8(), upper), half);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const int8_t* const at = a[r] + inner + 4 * step;
+        const VecI16 first = pair_products(low, broadcast_quad(at));
+        sum[r][v] = step == 0 ? first : hn::Add(sum[r][v], first);
+        sum[r][v] = hn::Add(sum[r][v], pair_products(high, broadcast_quad(at + second)));
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      dots[r][v] = add_pairs(sum[r][v], hn::Set(I16(), 1), dots[r][v]);
+    }
+  }
+}
+
 // Rows [row, row + kRows) times some vectors of columns of a panel; the results: [kRows][columns].
 template <int kBits, int kGroup, int kRows>
 void rows_times_columns(const GemmBlock& g, int64_t row, const VectorColumns& at, float* results) {
   constexpr int kVectors = vectors_of(kRows);
-  const int64_t row_pairs = g.inner / 2, second = g.inner / 4;
-  const int32_t* pairs = at.pairs;
   Vec sum[kRows][kVectors];
 #pragma GCC unroll 4
   for (auto& sums : sum) {
 #pragma GCC unroll 4
     for (Vec& one : sums) one = zero();
   }
+  const int8_t* a[kRows];
+  const RoundedGroup* group[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    a[r] = static_cast<const int8_t*>(g.a) + (row + r) * g.a_stride;
+    group[r] = reinterpret_cast<const RoundedGroup*>(a[r] + g.inner);
+  }
   const uint8_t* b = at.b;
   for (int64_t i = 0; i < g.inner / kGroup; ++i) {
     VecI32 dots[kRows][kVectors];
-    const RoundedGroup* group[kRows];
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const auto* a = static_cast<const char*>(g.a) + (row + r) * g.a_stride;
-      group[r] = reinterpret_cast<const RoundedGroup*>(a + g.inner) + i;
       // Eight bits have their sign here.
-      const VecI32 start = hn::Set(I32(), kBits == 8 ? 0 : group[r]->offset);
+      const VecI32 start = hn::Set(I32(), kBits == 8 ? 0 : group[r][i].offset);
 #pragma GCC unroll 4
       for (VecI32& dot : dots[r]) dot = start;
     }
-#pragma GCC unroll 1  // unrolled, GCC 12 adds up products that it has to put down meanwhile
-    for (int step = 0; step < kGroup * kBits / 32; ++step, b += 4 * kColumns, ++pairs) {
-      if constexpr (kRows <= kFewRows) {
-        __builtin_prefetch(b + kAhead);
-        __builtin_prefetch(b + kAhead + 64);
-      }
-      VecI32 x[kVectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        x[v] = hn::LoadU(I32(), reinterpret_cast<const int32_t*>(b) + v * lanes());
-      }
+#pragma GCC unroll 2
+    for (int part = 0; part < kGroup / 32; ++part, b += kBits * kColumns * 4) {
       if constexpr (kBits == 8) {
-        add_quad<kRows, kVectors>(x, pairs, second, row_pairs, dots);
+        add_bytes(a, i * kGroup + part * 32, b, dots);
       } else {
-        const VecI32 half = hn::Set(I32(), 0x0f0f0f0f);
-        VecI32 nibbles[kVectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) nibbles[v] = hn::And(x[v], half);
-        add_quad<kRows, kVectors>(nibbles, pairs, second, row_pairs, dots);
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) {
-          const auto upper = hn::ShiftRight<4>(hn::BitCast(U32(), x[v]));
-          nibbles[v] = hn::And(hn::BitCast(I32(), upper), half);
-        }
-        add_quad<kRows, kVectors>(nibbles, pairs + kGroup / 8, second, row_pairs, dots);
+        add_nibbles(a, i * kGroup + part * 16, kGroup / 2, b, dots);
       }
     }
-    if constexpr (kBits == 4) pairs += kGroup / 8;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const Vec scale = load(at.scales + i * kColumns + v * lanes(), Full{});
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        const Vec unit = hn::Mul(splat(group[r]->scale), scale);
+        const Vec unit = hn::Mul(splat(group[r][i].scale), scale);
         sum[r][v] = hn::MulAdd(hn::ConvertTo(F32(), dots[r][v]), unit, sum[r][v]);
       }
     }
@@ -176,18 +218,13 @@ void put_row(const GemmBlock& g, int64_t row, int64_t column, int64_t columns,
 
 template <int kBits, int kGroup>
 void block(const GemmBlock& g) {
-  int32_t* const pairs = scratch<int32_t, 9>(kMostRows * g.inner / 2);
   for (int64_t row = 0; row < g.c.rows; row += kMostRows) {
     const int64_t rows = std::min<int64_t>(kMostRows, g.c.rows - row);
-    for (int64_t r = 0; r < rows; ++r) {
-      spread_into_pairs(static_cast<const int8_t*>(g.a) + (row + r) * g.a_stride, g.inner,
-                        pairs + r * g.inner / 2);
-    }
     const int64_t columns = vectors_of(static_cast<int>(rows)) * lanes();
     for (int64_t column = 0; column < g.c.width; column += columns) {
       const int64_t panel = column / kColumns, lane = column % kColumns;
       const VectorColumns at = {static_cast<const uint8_t*>(g.b) + panel * g.panel_bytes + 4 * lane,
-                                g.b_scales + panel * (g.inner / kGroup * kColumns) + lane, pairs};
+                                g.b_scales + panel * (g.inner / kGroup * kColumns) + lane};
       HWY_ALIGN float results[kMostRows * kColumns];
       few_rows_times_columns<kBits, kGroup>(g, row, rows, at, results);
       visit_float(g.c.dtype, [&]<class T>() {

@@ -1,0 +1,161 @@
+"""Mixed load for long: translations and completions of every kind, streams, clients that leave, bad requests and reloads, at once. No answer is
+wrong, none is lost, and the server holds no more at the end than it did when all had been asked for once.
+
+usage: mixed_load.py URL PID [MINUTES]    of a server with a translator "en-de" and a language model "lm" with a chat template
+"""
+import collections
+import http.client
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+url, pid = sys.argv[1].rstrip("/"), int(sys.argv[2])
+seconds = 60 * (float(sys.argv[3]) if len(sys.argv) > 3 else 60)
+address = url.removeprefix("http://")
+TEXTS = ["the dog is hungry", "where is the station?", "the old man sees a small house", "I have <b>two</b> apples", "we go"]
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["a", "b"], "additionalProperties": False}
+MESSAGES = [{"role": "user", "content": "the dog"}]
+
+# (path, body, status): whose answer is the same each time. Those that begin with "lm" or draw by a seed are too.
+SAME = [("/v1/translations", {"text": text, "beam": beam, "n_best": beam, "scores": True}, 200) for text in TEXTS for beam in (1, 4)]
+SAME += [
+    ("/v1/translations", {"text": TEXTS[:3], "alignment": "hard"}, 200),
+    ("/v1/translations", {"text": TEXTS[3], "format": "html"}, 200),
+    ("/translate", {"q": TEXTS[0], "source": "en", "target": "de"}, 200),
+    ("/v2/translate", {"text": TEXTS[:2], "target_lang": "DE"}, 200),
+    ("/v1/attention", {"model": "en-de", "text": TEXTS[0], "target": "der Hund"}, 200),
+    ("/v1/completions", {"model": "lm", "prompt": "the", "max_tokens": 24, "temperature": 0}, 200),
+    ("/v1/completions", {"model": "lm", "prompt": "the", "max_tokens": 16, "n": 4, "seed": 3, "logprobs": 2}, 200),
+    ("/v1/chat/completions", {"model": "lm", "messages": MESSAGES, "max_tokens": 60, "seed": 2,
+                              "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}}, 200),
+    ("/v1/translations", {"text": 3}, 400),
+    ("/v1/completions", {"model": "none", "prompt": "a"}, 404),
+    ("/v1/completions", {"model": "lm", "prompt": "a", "max_tokens": -1}, 400),
+    ("/nowhere", {}, 404),
+]
+STREAMS = [
+    ("/v1/completions", {"model": "lm", "prompt": "we", "max_tokens": 40, "temperature": 0, "stream": True}),
+    ("/v1/chat/completions", {"model": "lm", "messages": MESSAGES, "max_tokens": 40, "temperature": 1, "stream": True}),
+    ("/v1/translations", {"text": TEXTS, "beam": 4, "stream": True, "partial": True}),
+]
+counts, counts_lock = collections.Counter(), threading.Lock()
+failures = []
+is_ending = threading.Event()
+
+
+def said(path, body):
+    """What an answer says, without what differs each time; its status."""
+    connection = http.client.HTTPConnection(address, timeout=120)
+    connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+    response = connection.getresponse()
+    text = response.read()
+    connection.close()
+    value = json.loads(text)
+    if isinstance(value, dict):
+        for name in ("id", "created", "usage", "timing", "error"):
+            value.pop(name, None)
+    return response.status, value
+
+
+def ask_the_same(draw):
+    index = draw.randrange(len(SAME))
+    path, body, status = SAME[index]
+    answer = said(path, body)
+    if answer != expected[index]:
+        failures.append(f"{path} {json.dumps(body)}: {answer}, alone {expected[index]}")
+    return f"{status} {path}"
+
+
+def read_a_stream(draw):
+    path, body = draw.choice(STREAMS)
+    connection = http.client.HTTPConnection(address, timeout=120)
+    connection.request("POST", path, json.dumps(body))
+    response = connection.getresponse()
+    text = response.read()
+    if response.status != 200 or (path != "/v1/translations" and not text.endswith(b"data: [DONE]\n\n")):
+        failures.append(f"{path}: a stream of status {response.status} that ends with {text[-40:]}")
+    connection.close()
+    return f"stream {path}"
+
+
+def leave_a_stream(draw):
+    path, body = draw.choice(STREAMS)
+    connection = http.client.HTTPConnection(address, timeout=120)
+    connection.request("POST", path, json.dumps(body))
+    if draw.random() < 0.7:
+        connection.getresponse().read(draw.randrange(1, 400))
+    connection.close()
+    return f"left {path}"
+
+
+def look(_):
+    connection = http.client.HTTPConnection(address, timeout=120)
+    connection.request("GET", "/metrics")
+    response = connection.getresponse()
+    text = response.read()
+    if response.status != 200 or b"heddle_" not in text:
+        failures.append(f"/metrics: {response.status}")
+    connection.close()
+    return "/metrics"
+
+
+def work(seed):
+    draw = random.Random(seed)
+    while not is_ending.is_set():
+        call = draw.choices((ask_the_same, read_a_stream, leave_a_stream, look), (12, 4, 3, 1))[0]
+        try:
+            name = call(draw)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            failures.append(f"{call.__name__}: {error!r}")
+            name = "failed"
+        with counts_lock:
+            counts[name] += 1
+
+
+def held():
+    with open(f"/proc/{pid}/status") as file:
+        memory = next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) / 1024
+    return memory, len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+
+
+def say(what):
+    memory, files, threads = held()
+    print(f"mixed load: {what}: {sum(counts.values())} requests, {len(failures)} wrong; {memory:.1f} MiB, {files} files, {threads} threads", flush=True)
+    return memory
+
+
+expected = [said(path, body) for path, body, _ in SAME]
+for (path, body, status), (found, _) in zip(SAME, expected):
+    if found != status:
+        sys.exit(f"mixed load: {path} {json.dumps(body)}: status {found}, not {status}")
+begin = time.time()
+workers = [threading.Thread(target=work, args=(seed,)) for seed in range(16)]
+for worker in workers:
+    worker.start()
+# What each part of the time held at most: allocators keep what a peak once took, so that the first parts rise.
+parts, marks = 12, []
+for part in range(parts):
+    most = 0.0
+    while time.time() < begin + seconds * (part + 1) / parts:
+        time.sleep(min(5, seconds / parts / 4))
+        most = max(most, held()[0])
+    if part % 3 == 2:
+        os.kill(pid, signal.SIGHUP)
+    marks.append(most)
+    say(f"{(time.time() - begin) / 60:.1f} minutes, at most {most:.1f} MiB in this twelfth")
+is_ending.set()
+for worker in workers:
+    worker.join()
+say("at the end")
+print("mixed load: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+if failures:
+    sys.exit(f"mixed load: {len(failures)} wrong, the first: {failures[0][:2000]}")
+# A growth of 1 KiB a request would be seen; of a short run, the allocator's own.
+early, late = max(marks[parts // 3 - 1:parts // 2]), max(marks[-2:])
+print(f"mixed load: at most {early:.1f} MiB between a third and half of the time, {late:.1f} MiB at its end")
+if late > 1.05 * early + 4:
+    sys.exit("mixed load: memory grows")
