@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unmodified clients of OpenAI, DeepL and LibreTranslate against `heddle serve`, of the versions in requirements.txt,
-# which come from PyPI into build/clients; then nginx before it, and the alerts and what clusters read, as deploy/ has
+# which come from PyPI into build/clients; a crowd, and a mixed load; then nginx before it, and the alerts and what clusters read, as deploy/ has
 # them. Ends with "N passed, N failed". usage: tests/clients/run.sh    (by ./dev test --clients); PYTHON: one that has the clients already
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -45,9 +45,11 @@ done
 passed=1
 python3 tests/clients/crowd.py "$url" "$server" 500 50 || give_up "a check of tests/clients/crowd.py failed"
 passed=2
+python3 tests/clients/mixed_load.py "$url" "$server" 0.2 || give_up "a check of tests/clients/mixed_load.py failed"
+passed=3
 python3 tests/clients/proxy.py "$program" "$folder/en-de" "$folder/lm" ||
   give_up "a check of tests/clients/proxy.py failed"
-passed=3
-"$python" tests/clients/clusters.py || give_up "a check of tests/clients/clusters.py failed"
 passed=4
+"$python" tests/clients/clusters.py || give_up "a check of tests/clients/clusters.py failed"
+passed=5
 echo "$passed passed, 0 failed"

@@ -16,7 +16,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/gemm/gemm_block.h"
+#include "heddle/kernels/cpu/gemm/gemm_grid.h"
 #include "heddle/kernels/cpu/gemm/groups.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
@@ -29,12 +29,11 @@ namespace {
 
 using cpu::GemmBlock;
 using cpu::GemmCode;
+using cpu::GemmGrid;
+using cpu::parts_of;
+using cpu::round_up;
 
 constexpr int64_t kLine = 64, kWays = 8;  // of the first cache: bytes of a line, lines of a set
-
-// How many parts of a size n needs.
-int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size != 0); }
-int64_t round_up(int64_t n, int64_t step) { return parts_of(n, step) * step; }
 
 const GemmCode& code_for_int8() {
 #if defined(__x86_64__)
@@ -297,62 +296,6 @@ void run_packing(const Plan& plan, const GemmArgs& g, const LeftFactor& a, int64
   }
 }
 
-// How the work is cut: blocks of rows times ranges of panels.
-struct Grid {
-  int64_t rows = 0, row_blocks = 0, range = 0, ranges = 0;
-
-  Grid(const Plan& plan, bool transpose_a, int64_t threads) {
-    const GemmCode& code = plan.code;
-    if (transpose_a) {
-      balance(plan, threads);
-      return;
-    }
-    const int64_t wanted = threads == 1 ? 1 : 8 * threads;
-    rows = std::min(round_up(plan.m, code.group_rows), code.block_rows);
-    row_blocks = parts_of(plan.m, rows);
-    ranges = std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
-    range = parts_of(plan.panels, ranges);
-    // Sums that grow chunk by chunk of the inner dimension stay in the second-level cache
-    // meanwhile.
-    if (plan.filled_k > code.inner_chunk) {
-      constexpr int64_t kSums = 128 << 10;  // bytes
-      const int64_t of_panel = rows * code.columns * static_cast<int64_t>(sizeof(float));
-      range = std::clamp<int64_t>(kSums / of_panel, 1, range);
-    }
-    // A row or two go through four panels at a time, where there are some for each thread.
-    constexpr int64_t kTogether = 4;
-    if (plan.m <= 2 && threads > 1 && plan.panels >= 2 * kTogether * threads) {
-      range = std::max<int64_t>(1, range / (2 * kTogether)) * kTogether;
-    }
-    ranges = parts_of(plan.panels, range);
-  }
-
- private:
-  // Blocks that pack their own rows: tall ones, so that few of them read a part of b, that keep all
-  // threads busy.
-  void balance(const Plan& plan, int64_t threads) {
-    const GemmCode& code = plan.code;
-    constexpr int64_t kPacked = 10;  // products that take as long as packing an element
-    constexpr int64_t kBlocks = 4;   // for each thread: more balance nothing better
-    const int64_t groups = parts_of(plan.m, code.group_rows);
-    const int64_t tallest = code.block_rows / code.group_rows;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t q = 1; q <= std::min(plan.panels, kBlocks * threads); ++q) {
-      const int64_t width = parts_of(plan.panels, q), columns = width * code.columns;
-      for (int64_t p = parts_of(groups, tallest); p <= groups; ++p) {
-        const int64_t height = parts_of(groups, p) * code.group_rows;
-        const int64_t blocks = parts_of(plan.m, height) * parts_of(plan.panels, width);
-        const int64_t time = parts_of(blocks, threads) * height * (columns + kPacked);
-        if (time < least) {
-          least = time, rows = height, row_blocks = parts_of(plan.m, height);
-          range = width, ranges = parts_of(plan.panels, width);
-        }
-        if (blocks >= kBlocks * threads) break;
-      }
-    }
-  }
-};
-
 // Panels of b that one call packs, or parts of them where the inner dimension is long: its rows are
 // then read one behind the other, panel after panel.
 class RightFactor {
@@ -388,7 +331,8 @@ void multiply(const GemmArgs& g) {
       parallel_for(tasks, f);
     }
   };
-  const Grid grid(plan, g.transpose_a, alone ? 1 : num_threads());
+  const GemmGrid grid(plan.code, {plan.m, plan.panels, plan.filled_k}, g.transpose_a,
+                      alone ? 1 : num_threads());
   const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
   const std::shared_ptr<cpu::Buffer> constant =
       g.transpose_a || is_quantized(g) ? nullptr : packed_constant(plan, g, is_one_block);
