@@ -40,7 +40,6 @@ struct GemmCode {
   int8_t zero_point = 0;  ///< of int8 rows of a: what stands for zero
   int64_t behind_group = 0;  ///< bytes after a packed group of a
   int64_t crowded = 0;  ///< not 0: rows of a that lie a multiple of so many bytes apart are copied
-  int64_t least_range = 1;  ///< panels of a block that is worth what it does for its rows
   bool has_tail = false;    ///< whether blocks can add something and apply ReLU
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.

@@ -110,17 +110,16 @@ struct Columns {
 };
 
 // Products of so few rows wait for weights: these are fetched so many elements ahead, further than
-// the processor looks alone (10 and 13 GB/s a thread on a Xeon of 2023, 2026-11). The first of more
-// rows fetch the next panel.
+// the processor looks alone (10 and 13 GB/s a thread on a Xeon of 2023, 2026-11).
 constexpr int kFewRows = 3;
 constexpr int64_t kAhead = 2048;
 
 // kRows rows of c: sums of products, added to c if wanted, bias, store. Sums start from zero and
 // not from c: shorter chains round less. The second vector of a narrow panel may have no column in
-// c. kFetch: also asks for what lies `ahead` elements behind the panel.
-template <int kRows, bool kPacked, bool kFetch, class T, class First, class Second>
+// c.
+template <int kRows, bool kPacked, class T, class First, class Second>
 HWY_NOINLINE void some_rows_times_panel(const float* a, int64_t stride, const float* b,
-                                        int64_t ahead, int64_t inner, T* c, int64_t c_stride,
+                                        int64_t inner, T* c, int64_t c_stride,
                                         Columns<First, Second> columns, bool has_second,
                                         const float* bias, bool accumulate) {
   const int64_t n = lanes();
@@ -129,9 +128,9 @@ HWY_NOINLINE void some_rows_times_panel(const float* a, int64_t stride, const fl
   for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = zero();
   for (int64_t l = 0; l < inner; ++l) {
     const Vec b0 = hn::LoadU(F32(), b), b1 = hn::LoadU(F32(), b + n);
-    if constexpr (kFetch) {
-      __builtin_prefetch(b + ahead);
-      if constexpr (hn::MaxLanes(F32()) == 16) __builtin_prefetch(b + ahead + n);
+    if constexpr (kRows <= kFewRows) {
+      __builtin_prefetch(b + kAhead);
+      __builtin_prefetch(b + kAhead + n);
     }
     b += 2 * n;
 #pragma GCC unroll 16
@@ -159,24 +158,18 @@ HWY_NOINLINE void some_rows_times_panel(const float* a, int64_t stride, const fl
 template <bool kPacked, class T, class First, class Second>
 void rows_times_panel(const GemmBlock& g, const float* b, T* c, Columns<First, Second> columns,
                       bool has_second, const float* bias) {
-  const int64_t next = g.panel_bytes / static_cast<int64_t>(sizeof(float));
   for (int64_t row = 0; row < g.c.rows;) {
     const auto* a = kPacked ? reinterpret_cast<const float*>(static_cast<const char*>(g.a) +
                                                              row / kMostRows * g.group_bytes)
                             : static_cast<const float*>(g.a) + row * g.a_stride;
     const int64_t left = g.c.rows - row;
-    const auto run = [&]<int kRows, bool kFetch = (kRows <= kFewRows)>(int64_t from) HWY_ATTR {
-      some_rows_times_panel<kRows, kPacked, kFetch>(
-          kPacked ? a + from : a + from * g.a_stride, g.a_stride, b,
-          kRows <= kFewRows ? kAhead : next, g.inner, c + (row + from) * g.c.stride, g.c.stride,
-          columns, has_second, bias, g.accumulate);
+    const auto run = [&]<int kRows>(int64_t from) HWY_ATTR {
+      some_rows_times_panel<kRows, kPacked>(kPacked ? a + from : a + from * g.a_stride, g.a_stride,
+                                            b, g.inner, c + (row + from) * g.c.stride, g.c.stride,
+                                            columns, has_second, bias, g.accumulate);
     };
     if (left >= kMostRows) {
-      if (row == 0) {
-        run.template operator()<kMostRows, true>(0);
-      } else {
-        run.template operator()<kMostRows>(0);
-      }
+      run.template operator()<kMostRows>(0);
       row += kMostRows;
       continue;
     }

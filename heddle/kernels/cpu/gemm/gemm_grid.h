@@ -36,7 +36,6 @@ struct GemmGrid {
     row_blocks = parts_of(sizes.m, rows);
     ranges = std::clamp<int64_t>(wanted / row_blocks, 1, sizes.panels);
     range = parts_of(sizes.panels, ranges);
-    range = std::max(range, std::min(code.least_range, parts_of(sizes.panels, threads)));
     // Sums that grow chunk by chunk of the inner dimension stay in the second-level cache
     // meanwhile: measured in f32, whose rows need no copy for each range.
     if (sizes.inner > code.inner_chunk && code.packed == DType::f32) {

@@ -142,7 +142,6 @@ const GemmCode& gemm_int8_code() {
                                 .group_rows = 1,
                                 .packed = DType::i8,
                                 .tail = panel_columns() * static_cast<int64_t>(sizeof(float)),
-                                .least_range = 8,  // widening rows is a fortieth of that
                                 .pack = pack,
                                 .pack_transposed = nullptr,
                                 .block = block};
