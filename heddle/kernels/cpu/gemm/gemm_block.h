@@ -40,7 +40,7 @@ struct GemmCode {
   int8_t zero_point = 0;  ///< of int8 rows of a: what stands for zero
   int64_t behind_group = 0;  ///< bytes after a packed group of a
   int64_t crowded = 0;  ///< not 0: rows of a that lie a multiple of so many bytes apart are copied
-  bool has_tail = false;    ///< whether blocks can add something and apply ReLU
+  bool has_tail = false;  ///< whether blocks can add something and apply ReLU
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);
