@@ -7,6 +7,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/log.h"
 #include "heddle/infer/loading/text_model.h"
+#include "heddle/tensor/storage.h"
 
 namespace heddle::serve {
 namespace {
@@ -69,6 +70,16 @@ void take_chat_template(ServedModel& model) {
   }
 }
 
+// What a model leaves to the allocator goes back to the system: the one that took its place has
+// memory of its own.
+template <class Model>
+SharedModel new_model(Model model) {
+  return {new ServedModel(std::move(model)), [](ServedModel* served) {
+            delete served;
+            release_cached_memory();
+          }};
+}
+
 }  // namespace
 
 bool is_language_code(const std::string& code) {
@@ -89,12 +100,12 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   const std::string name = has_name ? argument.substr(0, equals) : name_of(folder);
   check(!name.empty(), ErrorKind::usage, "'{}': the name before the = is missing", argument);
   if (reads_images(folder)) {
-    auto model = std::make_shared<ServedModel>(load_image_reader(folder));
+    auto model = new_model(load_image_reader(folder));
     model->name = name, model->use = use_of(model->images()), model->precision = options.precision;
     return model;
   }
   const ModelUse use = use_of(folder);
-  auto model = std::make_shared<ServedModel>(load(folder, use));
+  auto model = new_model(load(folder, use));
   model->name = name, model->use = use, model->precision = options.precision;
   if (use == ModelUse::translate) {
     model->translating = default_options(model->loaded());
