@@ -283,6 +283,14 @@ TEST(Service, work_of_clients_that_left_is_dropped) {
   EXPECT_EQ(post(running.port(), "/v1/translations", R"({"text": "a dog"})").status, 200);
 }
 
+TEST(Service, a_model_that_goes_takes_what_the_allocator_kept_with_it) {
+  SharedModel model = load_served_model(model_folder() + "/en-de", {.cache_rows = 64});
+  Tensor::empty({1000}, DType::f32);
+  EXPECT_GE(allocator_stats().cached, 4000);
+  model = nullptr;
+  EXPECT_EQ(allocator_stats().cached, 0);
+}
+
 TEST(Service, models_are_swapped_under_load_and_no_request_fails) {
   const TempDir folder;
   const std::string path = (folder / "en-de").string();
