@@ -61,8 +61,11 @@ def write_model(size, folder):
 
 def translate(args):
     if args.peer.endswith("AVX512"):
-        if "GenuineIntel" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii"):
+        cpu = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
+        if "GenuineIntel" in cpu:
             raise Unsupported("CTranslate2 takes its AVX-512 code by itself on this CPU")
+        if "avx512f" not in cpu:
+            raise Unsupported("this CPU has no AVX-512")
         os.environ["CT2_FORCE_CPU_ISA"] = "AVX512"  # before the library is loaded
     import ctranslate2
     size = sizes.TRANSLATE[args.case]

@@ -1,6 +1,7 @@
 // The caching allocator: blocks by rounded size, large ones in large pages.
 #include "heddle/tensor/storage.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <bit>
@@ -137,6 +138,9 @@ void release_cached_memory() {
   }
   c.free.clear();
   c.stats.cached = 0;
+#if defined(__GLIBC__)
+  malloc_trim(0);  // it keeps what lies between blocks that are still in use
+#endif
 }
 
 void reset_allocator_peak() {
