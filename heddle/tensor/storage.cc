@@ -131,13 +131,16 @@ AllocatorStats allocator_stats() {
 }
 
 void release_cached_memory() {
-  Cache& c = cache();
-  std::lock_guard lock(c.mutex);
-  for (auto& [capacity, blocks] : c.free) {
-    for (void* block : blocks) std::free(block);
+  std::map<int64_t, std::vector<void*>> blocks;
+  {
+    Cache& c = cache();
+    std::lock_guard lock(c.mutex);
+    blocks.swap(c.free);
+    c.stats.cached = 0;
   }
-  c.free.clear();
-  c.stats.cached = 0;
+  for (const auto& [capacity, of_size] : blocks) {  // without the mutex: others allocate meanwhile
+    for (void* block : of_size) std::free(block);
+  }
 #if defined(__GLIBC__)
   malloc_trim(0);  // it keeps what lies between blocks that are still in use
 #endif

@@ -20,7 +20,7 @@ TEXTS = ["the dog is hungry", "where is the station?", "the old man sees a small
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["a", "b"], "additionalProperties": False}
 MESSAGES = [{"role": "user", "content": "the dog"}]
 
-# (path, body, status): whose answer is the same each time. Those that begin with "lm" or draw by a seed are too.
+# (path, body, status) of requests whose answer is the same each time, those that draw by a seed too.
 SAME = [("/v1/translations", {"text": text, "beam": beam, "n_best": beam, "scores": True}, 200) for text in TEXTS for beam in (1, 4)]
 SAME += [
     ("/v1/translations", {"text": TEXTS[:3], "alignment": "hard"}, 200),
@@ -47,18 +47,24 @@ failures = []
 is_ending = threading.Event()
 
 
-def said(path, body):
-    """What an answer says, without what differs each time; its status."""
+def ask(path, body=None):
+    """Status and bytes of an answer."""
     connection = http.client.HTTPConnection(address, timeout=120)
-    connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+    connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body))
     response = connection.getresponse()
     text = response.read()
     connection.close()
+    return response.status, text
+
+
+def said(path, body):
+    """Status of an answer, and what it says without what differs each time."""
+    status, text = ask(path, body)
     value = json.loads(text)
     if isinstance(value, dict):
         for name in ("id", "created", "usage", "timing", "error"):
             value.pop(name, None)
-    return response.status, value
+    return status, value
 
 
 def ask_the_same(draw):
@@ -72,13 +78,9 @@ def ask_the_same(draw):
 
 def read_a_stream(draw):
     path, body = draw.choice(STREAMS)
-    connection = http.client.HTTPConnection(address, timeout=120)
-    connection.request("POST", path, json.dumps(body))
-    response = connection.getresponse()
-    text = response.read()
-    if response.status != 200 or (path != "/v1/translations" and not text.endswith(b"data: [DONE]\n\n")):
-        failures.append(f"{path}: a stream of status {response.status} that ends with {text[-40:]}")
-    connection.close()
+    status, text = ask(path, body)
+    if status != 200 or (path != "/v1/translations" and not text.endswith(b"data: [DONE]\n\n")):
+        failures.append(f"{path}: a stream of status {status} that ends with {text[-40:]}")
     return f"stream {path}"
 
 
@@ -93,13 +95,9 @@ def leave_a_stream(draw):
 
 
 def look(_):
-    connection = http.client.HTTPConnection(address, timeout=120)
-    connection.request("GET", "/metrics")
-    response = connection.getresponse()
-    text = response.read()
-    if response.status != 200 or b"heddle_" not in text:
-        failures.append(f"/metrics: {response.status}")
-    connection.close()
+    status, text = ask("/metrics")
+    if status != 200 or b"heddle_" not in text:
+        failures.append(f"/metrics: {status}")
     return "/metrics"
 
 

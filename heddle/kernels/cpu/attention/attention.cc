@@ -302,13 +302,8 @@ void add_values(const RowSource& values, const float* HWY_RESTRICT w, int64_t ke
 // Starts to fetch rows that a query is to meet: they lie far apart, where a processor sees no
 // pattern.
 void fetch_rows(const RowSource& rows, int64_t count, int64_t width) {
-  constexpr int64_t kLine = 64;
-  const int64_t bytes = width * size_of(rows.x.dtype);
   for (int64_t i = 0; i < count; ++i) {
-    const char* const from = rows.x.dtype == DType::bf16
-                                 ? reinterpret_cast<const char*>(rows.row<bf16>(i))
-                                 : reinterpret_cast<const char*>(rows.row<float>(i));
-    for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(from + b);
+    fetch_ahead(rows.x, rows.index ? rows.index[i] : rows.first + i, 1, rows.column, width);
   }
 }
 
