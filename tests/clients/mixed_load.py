@@ -39,7 +39,7 @@ SAME += [
 ]
 STREAMS = [
     ("/v1/completions", {"model": "lm", "prompt": "we", "max_tokens": 40, "temperature": 0, "stream": True}),
-    ("/v1/chat/completions", {"model": "lm", "messages": MESSAGES, "max_tokens": 40, "temperature": 1, "stream": True}),
+    ("/v1/chat/completions", {"model": "lm", "messages": MESSAGES, "max_tokens": 40, "temperature": 1, "seed": 5, "stream": True}),
     ("/v1/translations", {"text": TEXTS, "beam": 4, "stream": True, "partial": True}),
 ]
 counts, counts_lock = collections.Counter(), threading.Lock()
@@ -67,6 +67,28 @@ def said(path, body):
     return status, value
 
 
+def streamed(path, body):
+    """Status of a stream, and the texts that it makes, in order; the bytes as they are where they are no whole stream."""
+    status, text = ask(path, body)
+    events = [event.removeprefix("data: ") for event in text.decode().split("\n\n") if event]
+    if status != 200 or events[-1:] != ["[DONE]"]:
+        return status, text
+    texts = collections.defaultdict(str)
+    for event in map(json.loads, events[:-1]):
+        if event.get("final"):
+            texts[event["index"]] = event["text"]
+        for choice in event.get("choices", ()):
+            texts[choice["index"]] += choice.get("text") or choice.get("delta", {}).get("content") or ""
+    return status, [texts[index] for index in sorted(texts)]
+
+
+def at_once(path, body):
+    """The same without a stream."""
+    status, value = said(path, {name: of for name, of in body.items() if name not in ("stream", "partial")})
+    found = value["translations"] if "translations" in value else value["choices"]
+    return status, [one["message"]["content"] if "message" in one else one["text"] for one in found]
+
+
 def ask_the_same(draw):
     index = draw.randrange(len(SAME))
     path, body, status = SAME[index]
@@ -77,10 +99,11 @@ def ask_the_same(draw):
 
 
 def read_a_stream(draw):
-    path, body = draw.choice(STREAMS)
-    status, text = ask(path, body)
-    if status != 200 or (path != "/v1/translations" and not text.endswith(b"data: [DONE]\n\n")):
-        failures.append(f"{path}: a stream of status {status} that ends with {text[-40:]}")
+    index = draw.randrange(len(STREAMS))
+    path, body = STREAMS[index]
+    answer = streamed(path, body)
+    if answer != expected_texts[index]:
+        failures.append(f"{path} {json.dumps(body)}: a stream of {answer}, at once {expected_texts[index]}")
     return f"stream {path}"
 
 
@@ -130,6 +153,7 @@ expected = [said(path, body) for path, body, _ in SAME]
 for (path, body, status), (found, _) in zip(SAME, expected):
     if found != status:
         sys.exit(f"mixed load: {path} {json.dumps(body)}: status {found}, not {status}")
+expected_texts = [at_once(path, body) for path, body in STREAMS]
 begin = time.time()
 workers = [threading.Thread(target=work, args=(seed,)) for seed in range(16)]
 for worker in workers:

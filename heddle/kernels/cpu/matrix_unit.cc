@@ -63,22 +63,22 @@ std::string_view choose_vectors(bool is_limited) {
 #endif
 }
 
-MatrixUnit choose_unit(const char* wanted) {
+// As HEDDLE_MATRIX_UNIT wants it, where it is set, of what this machine has.
+Chosen choose(std::string_view wanted) {
   const MatrixUnit best = of_this_machine();
-  if (wanted == nullptr || *wanted == '\0') return best;
-  if (std::string_view(wanted) == kNarrow) return MatrixUnit::vectors;
-  const auto it = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
+  if (wanted.empty()) return {best, choose_vectors(false)};
+  if (wanted == kNarrow) return {MatrixUnit::vectors, choose_vectors(true)};
+  const auto it = std::find(kNames.begin(), kNames.end(), wanted);
   check(it != kNames.end(), ErrorKind::usage,
         "HEDDLE_MATRIX_UNIT is '{}'; it must be avx2, vectors, avx512_vnni, avx512_bf16 or amx",
         wanted);
-  return std::min(best, static_cast<MatrixUnit>(it - kNames.begin()));
+  return {std::min(best, static_cast<MatrixUnit>(it - kNames.begin())), choose_vectors(false)};
 }
 
 const Chosen& chosen() {
   static const Chosen all = [] {
     const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
-    const MatrixUnit unit = choose_unit(wanted);
-    return Chosen{unit, choose_vectors(wanted != nullptr && wanted == kNarrow)};
+    return choose(wanted == nullptr ? "" : wanted);
   }();
   return all;
 }
