@@ -53,6 +53,8 @@ std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vecto
         "a link of {} bytes a second, {} seconds late: more than 0, and at least 0 "
         "are needed",
         link.bytes_per_second, link.latency);
+  check(std::isfinite(link.processor) && link.processor >= 0, ErrorKind::usage,
+        "{} seconds of the cores for a byte that is sent: at least 0 are needed", link.processor);
   const auto all_values =
       static_cast<double>(std::accumulate(buckets.begin(), buckets.end(), int64_t{0}));
   std::vector<RankedUpdate> all;
@@ -76,6 +78,8 @@ std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vecto
     const auto bytes = static_cast<double>(size_of(link.gradients) + size_of(DType::f32));
     u.bytes = std::llround((n - 1) / n * bytes * all_values);
     u.hidden = std::max(0.0, sums - (end - backward));
+    const double sent = (n - 1) / n * static_cast<double>(size_of(link.gradients)) * all_values;
+    if (sums > 0) u.exchange = u.hidden / sums * sent * link.processor;
     all.push_back(u);
   }
   return all;

@@ -14,6 +14,9 @@ struct RankLink {
   double bytes_per_second = 0;   ///< in one direction, of payload
   double latency = 0;            ///< seconds from the first byte sent to the first byte received
   DType gradients = DType::f32;  ///< as they are sent; weights go in f32
+  /// Seconds that sending a byte, and receiving and adding another, takes of the cores that compute
+  /// meanwhile; 0 where a rank has a core to spare.
+  double processor = 0;
 };
 
 /// "10GbE", "25Gbit/s", "800Mbit/s", "1.2GB/s", "900MB/s": powers of 1,000. Of Ethernet's bits 94.9
@@ -24,11 +27,12 @@ double link_rate(const std::string& text);
 /// An update on so many ranks, in seconds.
 struct RankedUpdate {
   int64_t ranks = 1;
-  double compute = 0;  ///< of each rank's shard
-  double wire = 0;     ///< sums of the gradients, then the weights
-  double hidden = 0;   ///< of it: sums on their way while the backward pass goes on
-  int64_t bytes = 0;   ///< that each rank sends
-  double seconds() const { return compute + wire - hidden; }
+  double compute = 0;   ///< of each rank's shard
+  double wire = 0;      ///< sums of the gradients, then the weights
+  double hidden = 0;    ///< of it: sums on their way while the backward pass goes on
+  double exchange = 0;  ///< what these take of the cores that compute
+  int64_t bytes = 0;    ///< that each rank sends
+  double seconds() const { return compute + exchange + wire - hidden; }
 };
 
 /// What a backward pass takes of the computing of a shard: two products for each of the forward
@@ -43,8 +47,10 @@ constexpr double kBackwardShare = 2.0 / 3;
 /// i - 1 and not before its gradients are there, which a backward pass makes at an even rate:
 ///   e(i) = max(e(i - 1), kBackwardShare * t(1) / R * (n(1) + .. + n(i)) / P) + w(n(i), g),
 /// g the bytes of a gradient on its way; `left` is what is on its way when the backward pass has
-/// ended. update_seconds: of one rank alone    buckets: gradients of each, as they leave Errors:
-/// usage if `ranks` is no power of two, or a number is not positive
+/// ended. What is sent before that takes link.processor for each of its bytes from the computing,
+/// in full: that the pass then ends a little later, and hides more, is left out.
+/// update_seconds: of one rank alone    buckets: gradients of each, as they leave
+/// Errors: usage if `ranks` is no power of two, or a number is not positive
 std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vector<int64_t>& buckets,
                                          int64_t ranks, const RankLink& link);
 

@@ -126,9 +126,9 @@ TEST_F(Analyze, folder_of_timm_is_read_as_the_family_it_is) {
 
 TEST_F(Analyze, an_update_on_several_ranks_is_predicted_by_the_closed_form) {
   const auto of_8_ranks = [](std::vector<std::string> more) {
-    std::vector<std::string> words = {"analyze",  "tiny", "--set",  "vocab_size=10000",
-                                      "--ranks",  "8",    "--link", "125MB/s",
-                                      "--update", "0.8",  "--json"};
+    std::vector<std::string> words = {
+        "analyze", "tiny",     "--set", "vocab_size=10000", "--ranks",    "8", "--link",
+        "125MB/s", "--update", "0.8",   "--json",           "--exchange", "2"};
     words.insert(words.end(), more.begin(), more.end());
     const CliResult result = run_heddle(words);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -145,7 +145,11 @@ TEST_F(Analyze, an_update_on_several_ranks_is_predicted_by_the_closed_form) {
   EXPECT_NEAR(wire, 2 * 4 * values / 125e6, 1e-4);
   // All sums are hidden but those of the last bucket, the embedding.
   EXPECT_NEAR(hidden, wire / 2 - 7.0 / 8 * 4 * 10000 * 128 / 125e6, 1e-6);
-  EXPECT_DOUBLE_EQ(ranks[3].get_double("seconds"), 0.1 + wire - hidden);
+  // What is hidden takes two nanoseconds of the cores for each of its bytes, at 8 ns of the link.
+  const double exchange = ranks[3].get_double("exchange_seconds");
+  EXPECT_NEAR(exchange, hidden / 4, 1e-9);
+  EXPECT_DOUBLE_EQ(ranks[0].get_double("exchange_seconds"), 0);
+  EXPECT_DOUBLE_EQ(ranks[3].get_double("seconds"), 0.1 + exchange + wire - hidden);
   EXPECT_NEAR(ranks[3].get_double("efficiency"), 0.1 / ranks[3].get_double("seconds"), 1e-12);
   // Gradients in half as many bytes; the latency of each bucket, log2(8) times on either way.
   const auto of = [](const Json& json, const char* key) {
@@ -190,6 +194,7 @@ TEST_F(Analyze, bad_input_is_said) {
   expect_refused({"analyze", "tiny", "--ranks", "3"}, 2, "3 ranks: a power of two");
   expect_refused({"analyze", "tiny", "--ranks", "2", "--link", "fast"}, 2, "such as 10GbE");
   expect_refused({"analyze", "tiny", "--ranks", "2", "--update", "-1"}, 2, "an update of -1");
+  expect_refused({"analyze", "tiny", "--ranks", "2", "--exchange", "-1"}, 2, "at least 0");
 }
 
 }  // namespace

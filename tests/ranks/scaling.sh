@@ -6,11 +6,13 @@
 # either needs for an update is processor seconds of the same minutes. Batches are cut into shards of equally many tokens
 # (but for a pair), so that a rank that needs more than the mean of them is the machine's doing:
 #   efficiency = processor seconds alone / (those of the mean rank + seconds on the wire * its share of a core)
-# and, with those of the slowest rank in place of the mean one's, what it is at least.
+# and, with those of the slowest rank in place of the mean one's, what it is at least. Beside it stands what the closed
+# form of `heddle analyze --ranks` says, from what it takes alone.
 # usage: tests/ranks/scaling.sh RATE R..    RATE: of a link, in Mbit/s (10000); R: 2, 4, 8; needs root
 #   SCALING_TOKENS    of a batch, for each rank (2048)
 #   SCALING_UPDATES   that are measured, behind a first one (3)
 #   SCALING_TURN      seconds of a turn (4)
+#   SCALING_EXCHANGE  nanoseconds of a core for a byte that is sent (0.75)
 #   SCALING_VARIANTS  programs and more words for train, between semicolons (build/bin/heddle)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -115,6 +117,12 @@ shares_of() {
     { for (i = 1; i <= 3; ++i) { of[i] += seconds($i); all += seconds($i) } }
     END { printf "%.1f %% | %.1f %% | %.1f %%", 100 * of[1] / all, 100 * of[2] / all, 100 * of[3] / all }'
 }
+# Seconds of an update by the closed form.
+predict() {  # ranks, processor seconds alone
+  "${variants[0]%% *}" analyze base --set vocab_size=4000 --ranks "$1" --link "${rate}MbE" \
+    --exchange "${SCALING_EXCHANGE:-0.75}" --update "$(awk -v r="$1" -v a="$2" 'BEGIN {print r * a}')" --json |
+    grep -o '"seconds": [0-9.e+-]*' | tail -n 1 | cut -d ' ' -f 2
+}
 # Those that are alone, and those of the group, by turns.
 take_turns() {
   while :; do
@@ -129,8 +137,8 @@ take_turns() {
 
 echo "processor seconds and seconds are of an update"
 echo "| ranks | a core each | link | | computing | waiting | wire | seconds | processor s alone | together |" \
-  "of it training | slowest | efficiency | at least |"
-echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+  "of it training | slowest | efficiency | at least | closed form | apart |"
+echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 for ranks in "$@"; do
   quota=$((1000 * cores / ranks))  # thousandths of a core
   ((quota <= 1000)) || quota=1000
@@ -164,12 +172,13 @@ for ranks in "$@"; do
       awk '{sum += $2} END {print sum / NR}')
     shares=$(shares_of "$folder/together")
     awk -v r="$ranks" -v q="$quota" -v l="$link" -v a="$own" -v v="${variant##*/}" -v of="$shares" -v t="$seconds" \
-      -v m="$mean" -v s="$slowest" -v trains="$trains" 'BEGIN {
+      -v m="$mean" -v s="$slowest" -v trains="$trains" -v p="$(predict "$ranks" "$own")" 'BEGIN {
       split(of, share, "|")
       t /= 2  # of its turns
       wire = t * share[3] / 100 * q / 1000
-      printf "| %d | %.2f | %.2f Gbit/s | %s | %s | %.2f | %.3f | %.3f | %.3f | %.3f | %.1f %% | %.1f %% |\n", r, q / 1000,
-        l / 1000, v, of, t, a, m, trains, s, 100 * a / (m + wire), 100 * a / (s + wire) }'
+      printf "| %d | %.2f | %.2f Gbit/s | %s | %s | %.2f | %.3f | %.3f | %.3f | %.3f | %.1f %% | %.1f %% | %.3f | %.1f %% |\n",
+        r, q / 1000, l / 1000, v, of, t, a, m, trains, s, 100 * a / (m + wire), 100 * a / (s + wire), p,
+        100 * p / (m + wire) - 100 }'
     rm -rf "$folder"/together* "$folder"/alone-*
   done
 done

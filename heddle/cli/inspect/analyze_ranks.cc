@@ -13,6 +13,8 @@ namespace {
 
 // What training takes of the registers' peak where nobody has measured it (docs/benchmarks.md).
 constexpr double kUsualShare = 0.6;
+// Nanoseconds of a core to send a byte over TCP, and to receive and add another (docs/scaling.md).
+constexpr double kUsualExchange = 0.75;
 
 // One rank's time over that of all ranks together.
 double efficiency(const RanksCost& cost, const inspect::RankedUpdate& u) {
@@ -30,13 +32,18 @@ void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
   command.add_setting("--latency", flags.latency, "of the link, in microseconds");
   command.add_option("--update", flags.update,
                      "seconds of an update on one rank [from FLOPs and this CPU's peak]");
+  command.add_option(
+      "--exchange", flags.exchange,
+      "nanoseconds that a byte on its way takes of the cores that compute meanwhile; "
+      "0: each rank has a core to spare [0.75 over the threads]");
 }
 
 std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& a) {
   if (flags.ranks == 0) return std::nullopt;
-  RanksCost cost{
-      .link = fmt::format("{} of {:g} us, gradients in {}", flags.link, flags.latency, flags.wire),
-      .update = "as given"};
+  const double exchange = flags.exchange.value_or(kUsualExchange / num_threads());
+  RanksCost cost{.link = fmt::format("{} of {:g} us, {:.3g} ns a byte, gradients in {}", flags.link,
+                                     flags.latency, exchange, flags.wire),
+                 .update = "as given"};
   double seconds = flags.update;
   if (seconds == 0) {
     const auto flops =
@@ -53,33 +60,36 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
   cost.updates = inspect::ranked_updates(seconds, a.gradient_buckets, flags.ranks,
                                          {.bytes_per_second = inspect::link_rate(flags.link),
                                           .latency = flags.latency * 1e-6,
-                                          .gradients = wire_type(flags.wire)});
+                                          .gradients = wire_type(flags.wire),
+                                          .processor = exchange * 1e-9});
   return cost;
 }
 
 std::string to_text(const RanksCost& cost) {
   std::string text = fmt::format(
       "\nan update on several ranks over {} (one rank: {})\n  "
-      "{:>6}{:>16}{:>16}{:>16}{:>16}{:>12}{:>18}\n",
-      cost.link, cost.update, "ranks", "compute", "wire", "of it hidden", "update", "efficiency",
-      "sent by each");
+      "{:>6}{:>15}{:>15}{:>15}{:>15}{:>15}{:>12}{:>15}\n",
+      cost.link, cost.update, "ranks", "compute", "exchange", "wire", "of it hidden", "update",
+      "efficiency", "sent by each");
   for (const inspect::RankedUpdate& u : cost.updates) {
     text += fmt::format(
-        "  {:>6}{:>13.2f} ms{:>13.2f} ms{:>13.2f} ms{:>13.2f} ms{:>10.1f} %{:>15.1f} MB\n", u.ranks,
-        1e3 * u.compute, 1e3 * u.wire, 1e3 * u.hidden, 1e3 * u.seconds(), 100 * efficiency(cost, u),
-        static_cast<double>(u.bytes) / 1e6);
+        "  {:>6}{:>12.2f} ms{:>12.2f} ms{:>12.2f} ms{:>12.2f} ms{:>12.2f} ms{:>10.1f} %{:>12.1f} "
+        "MB\n",
+        u.ranks, 1e3 * u.compute, 1e3 * u.exchange, 1e3 * u.wire, 1e3 * u.hidden, 1e3 * u.seconds(),
+        100 * efficiency(cost, u), static_cast<double>(u.bytes) / 1e6);
   }
   return text +
-         "  t(R) = t(1) / R + wire - hidden; wire: gradients and weights, each "
+         "  t(R) = t(1) / R + exchange + wire - hidden; wire: gradients and weights, each "
          "(R - 1) / R * bytes / rate + buckets * log2(R) * latency;\n"
          "  hidden: the sums of gradients that leave while the backward pass of a rank's one shard "
-         "goes on\n";
+         "goes on; exchange: what sending these takes of the cores\n";
 }
 
 Json to_json(const RanksCost& cost) {
   return inspect::json_list(cost.updates, [&](const inspect::RankedUpdate& u) {
     return Json::object({{"ranks", u.ranks},
                          {"compute_seconds", u.compute},
+                         {"exchange_seconds", u.exchange},
                          {"wire_seconds", u.wire},
                          {"hidden_seconds", u.hidden},
                          {"seconds", u.seconds()},

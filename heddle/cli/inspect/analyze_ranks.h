@@ -15,9 +15,10 @@ namespace heddle::cli {
 struct RanksFlags {
   int64_t ranks = 0;  ///< 0: not asked for
   std::string link = "10GbE";
-  std::string wire = "f32";  ///< how gradients are sent
-  double latency = 50;       ///< microseconds
-  double update = 0;         ///< seconds of an update on one rank; 0: from FLOPs
+  std::string wire = "f32";             ///< how gradients are sent
+  double latency = 50;                  ///< microseconds
+  double update = 0;                    ///< seconds of an update on one rank; 0: from FLOPs
+  std::optional<double> exchange = {};  ///< nanoseconds of the cores for a byte; none: as is usual
 };
 
 void add_ranks_flags(Subcommand& command, RanksFlags& flags);
