@@ -1,6 +1,7 @@
 // The page of training runs. heddle.data: runs [{name, path, task, tokens, objective, max_updates, done, seconds, finished, updates: {update, seconds, loss, ...},
 // validations: [{kind, update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]},
 // findings (of a detector): {update, class_loss, blind_class_loss, distance_loss, giou_loss, class_error, query_overlap, most_objects, queries, warnings: [text]}}];
+// ranks: [{update, ranks: [{host, compute_seconds, waiting_seconds, wire_seconds}]}];
 // of one run its settings [[field, value, help]], images (report_images.js) where it has such, and, while it goes on, live {written, every}; of several the differences [{key, values}].
 "use strict";
 (() => {
@@ -160,6 +161,14 @@
       chart(`Speed, in ${counted} per second`, updates("per_second", `${counted} per second`), {...small, yZero: true})),
     hasMore ? panel("What an update lowers.", chart(`Training loss with ${objectives.length === 1 ? objectives[0] : "all that is added to it"}, ${isNats ? "in nats " : ""}${per}`,
       updates("loss", "objective"), small)) : null));
+  // --- where the time of each rank went ---------------------------------------------------------
+  if (isOne && runs[0].ranks.length) {
+    const share = (one, key) => percent(one[key] / (one.compute_seconds + one.waiting_seconds + one.wire_seconds || 1));
+    section("Ranks", faint("Of the thread that trains, since the run was begun or resumed; validations and saved states aside. What is on the wire while it computes counts as computing."),
+      scroll("ranks", tableOf(["until update", "rank", "machine", "computing", "waiting for others", "on the wire"], runs[0].ranks.flatMap((logged) =>
+        logged.ranks.map((one, rank) => [logged.update, rank, one.host, ...["compute_seconds", "waiting_seconds", "wire_seconds"].map((key) =>
+          `${duration(one[key])}, ${share(one, key)}`)])), "ranks", "min-width: 40rem")));
+  }
   if (isOne) {
     const details = el("details", {open: kept.settings, ontoggle: () => { kept.settings = details.open; }}, el("summary", {}, `${d.settings.length} fields`),
       el("table", {class: "small settings"}, el("tbody", {}, d.settings.map(([k, v, help]) => el("tr", {},

@@ -56,6 +56,17 @@ LoggedValidation parse_validation(const Json& line, const std::string& where) {
   return v;
 }
 
+LoggedRanks parse_ranks(const Json& line, const std::string& where) {
+  LoggedRanks logged{.update = line.get_int("update", where), .ranks = line.at("ranks", where)};
+  for (const Json& one : logged.ranks.as_array(where)) {
+    static_cast<void>(one.get_string("host", where));
+    for (const char* key : {"compute_seconds", "waiting_seconds", "wire_seconds"}) {
+      static_cast<void>(one.get_double(key, where));
+    }
+  }
+  return logged;
+}
+
 // The last `count` names of a path, "runs/m30k" of two.
 std::string last_names(const std::filesystem::path& path, ptrdiff_t count) {
   std::filesystem::path names;
@@ -96,6 +107,8 @@ void read_log(RunHistory& history) {
     const Json line = Json::parse(std::string_view(text).substr(begin, end - begin), where);
     if (line.contains("validation")) {
       history.validations.push_back(parse_validation(line, where));
+    } else if (line.contains("ranks")) {
+      history.ranks.push_back(parse_ranks(line, where));
     } else {
       history.updates.push_back(
           parse_updates(line, where, history.config.task_config->facts().counted));
@@ -246,21 +259,27 @@ Json live_json(const RunHistory& run) {
 Json run_json(const RunHistory& run) {
   const Json settings = to_json(run.config);
   const Json* tokens = settings.find("tokenizer_type");
-  return Json::object({{"name", run.name},
-                       {"path", run.path},
-                       {"max_updates", run.config.max_updates},
-                       {"done", run.done},
-                       {"seconds", rounded(run.seconds)},
-                       {"finished", run.is_finished},
-                       {"tokens", tokens != nullptr ? *tokens : Json("")},
-                       {"counted", run.config.task_config->facts().counted},
-                       {"objective", objective(run)},
-                       {"updates", updates_json(run)},
-                       {"validations", validations_json(run)},
-                       {"best", best_json(run)},
-                       {"samples", samples_json(run)},
-                       {"findings", findings_json(run)},
-                       {"task", run.config.task}});
+  return Json::object(
+      {{"name", run.name},
+       {"path", run.path},
+       {"max_updates", run.config.max_updates},
+       {"done", run.done},
+       {"seconds", rounded(run.seconds)},
+       {"finished", run.is_finished},
+       {"tokens", tokens != nullptr ? *tokens : Json("")},
+       {"counted", run.config.task_config->facts().counted},
+       {"objective", objective(run)},
+       {"updates", updates_json(run)},
+       {"validations", validations_json(run)},
+       {"best", best_json(run)},
+       {"samples", samples_json(run)},
+       {"findings", findings_json(run)},
+       {"ranks",
+        json_list(run.ranks,
+                  [](const LoggedRanks& logged) {
+                    return Json::object({{"update", logged.update}, {"ranks", logged.ranks}});
+                  })},
+       {"task", run.config.task}});
 }
 
 Page run_page(const RunHistory& run) {

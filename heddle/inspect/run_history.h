@@ -34,12 +34,19 @@ struct LoggedValidation {
   Json findings = {};  ///< see train::Task::findings()
 };
 
+/// A line of log.jsonl about ranks: what their time went to since the run was begun or resumed.
+struct LoggedRanks {
+  int64_t update = 0;  ///< the last one
+  Json ranks = {};     ///< see train::times_of_ranks()
+};
+
 struct RunHistory {
   std::string path = {}, name = {};
   train::TrainConfig config = {};
   bool has_teacher = false;  ///< as a part of the loss
   std::vector<LoggedUpdates> updates = {};
   std::vector<LoggedValidation> validations = {};
+  std::vector<LoggedRanks> ranks = {};  ///< where the run had several
   Json images = {};          ///< what a run over images shows, see train::kShownImagesName
   int64_t done = 0;          ///< updates, logged or saved
   double seconds = 0;        ///< that they took, over all resumes

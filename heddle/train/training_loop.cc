@@ -129,8 +129,8 @@ RunResult TrainingLoop::run() {
   group_.barrier();  // rank 0 has written it
   task_->finish(join_path(out_, "best"), group_);
   p_.finished = true;
-  save();
   report_ranks();
+  save();
   tell(RunEvent::end);
   return make_result(p_, p_.seconds);
 }
@@ -175,8 +175,8 @@ void TrainingLoop::tell(RunEvent event) const {
 }
 
 RunResult TrainingLoop::interrupted() {
-  save();
   report_ranks();
+  save();
   tell(RunEvent::end);
   // All ranks end alike, whichever was told to.
   if (pending_signal() == 0) std::raise(static_cast<int>(signal()));
@@ -320,10 +320,19 @@ void TrainingLoop::save() {
   if (!p_.best_kind.empty() && std::exchange(replaces_, false)) drop_replaced(out_);
 }
 
-// A line for each rank.
+// A line for each rank, and one of all in the log.
 void TrainingLoop::report_ranks() {
   if (group_.is_alone()) return;
-  for (const std::string& line : lines_of_ranks(group_, gradient_.times())) log_info("{}", line);
+  Json all = times_of_ranks(group_, gradient_.times());
+  if (!leads()) return;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const Json& one = all.as_array()[rank];
+    const auto of = [&](const char* key) { return format_duration(one.get_double(key)); };
+    log_info("rank {} ({}): {} computing, {} waiting for others, {} on the wire", rank,
+             one.get_string("host"), of("compute_seconds"), of("waiting_seconds"),
+             of("wire_seconds"));
+  }
+  log_->write(Json::object({{"update", p_.update}, {"ranks", std::move(all)}}));
 }
 
 }  // namespace heddle::train

@@ -73,12 +73,13 @@ inline std::vector<std::string> log_without_times(const std::filesystem::path& r
       break;
     }
     Json line = Json::parse(text.substr(begin, end - begin), "log.jsonl");
+    begin = end + 1;
+    if (line.contains("ranks")) continue;  // times alone
     line.erase("seconds");
     line.erase("tokens_per_second");
     line.erase("images_per_second");
     line.erase("share_of_peak");
     lines.push_back(line.dump());
-    begin = end + 1;
   }
   return lines;
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "heddle/inspect/run_history.h"
 #include "tests/cli/image_runs.h"
 #include "tests/dist/rank_runs.h"
 
@@ -233,6 +234,38 @@ TEST(Ranks, the_share_of_the_peak_is_that_of_one_rank) {
   const double one = share_of_a_token(folder / "one"), four = share_of_a_token(folder / "four");
   EXPECT_GT(one, 1.5 * four);  // four times, but for a peak that was measured beside other work
   EXPECT_GT(four, 0);
+}
+
+// Of the run's two ranks, once for each time that it was begun or resumed.
+TEST(Ranks, log_and_report_say_where_the_time_of_each_went) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  const std::vector<std::string> more = {"--data", (folder / "data").string()};
+  TrainConfig c = shared_translation();
+  const int64_t end = c.max_updates;
+  c.max_updates = end / 2;
+  train_by_ranks(2, folder, "run", c, more);
+  c.max_updates = end;
+  train_by_ranks(2, folder, "run", c, more);
+  const inspect::RunHistory history = inspect::read_history((folder / "run").string());
+  ASSERT_EQ(history.ranks.size(), 2u);
+  EXPECT_EQ(history.ranks[0].update, end / 2);
+  EXPECT_EQ(history.ranks[1].update, end);
+  for (const inspect::LoggedRanks& logged : history.ranks) {
+    ASSERT_EQ(logged.ranks.size(), 2u);
+    double all = 0;
+    for (const Json& one : logged.ranks.as_array()) {
+      EXPECT_FALSE(one.get_string("host").empty());
+      EXPECT_GT(one.get_double("compute_seconds"), 0);
+      for (const char* key : {"compute_seconds", "waiting_seconds", "wire_seconds"}) {
+        EXPECT_GE(one.get_double(key), 0);
+        all += one.get_double(key);
+      }
+    }
+    EXPECT_LE(all, 2 * history.seconds + 1);
+  }
+  const std::string page = read_file(folder / "run/report.html");
+  EXPECT_TRUE(contains(page, history.ranks[1].ranks.dump())) << page.size();
 }
 
 TEST(Ranks, more_ranks_than_shards_are_refused_with_what_to_do) {

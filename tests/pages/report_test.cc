@@ -196,6 +196,35 @@ TEST(ReportPage, doctor_of_a_detector_shows_the_last_validation_of_the_weights_a
         R"js(reader.equal(reader.find("#warnings").textContent, "Nothing to warn of.", "");)js", 1);
 }
 
+TEST(ReportPage, time_of_ranks_is_in_a_table_where_there_were_several) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html",
+        R"js(reader.check(!document.querySelector("table.ranks"), "one process");)js", 1);
+  const auto rank = [](const std::string& host, double compute, double waiting, double wire) {
+    return Json::object({{"host", host},
+                         {"compute_seconds", compute},
+                         {"waiting_seconds", waiting},
+                         {"wire_seconds", wire}});
+  };
+  const auto line = [](int update, Json::Array ranks) {
+    return Json::object({{"update", update}, {"ranks", Json(std::move(ranks))}}).dump() + "\n";
+  };
+  write_file(run + "/log.jsonl", read_file(run + "/log.jsonl") +
+                                     line(200, {rank("node<1>", 60, 15, 5)}) +
+                                     line(400, {rank("a", 54, 3, 3), rank("b", 0, 0, 0)}));
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html", R"js(
+    const rows = [...document.querySelectorAll("table.ranks tbody tr")].map((r) => [...r.children].map((c) => c.textContent));
+    reader.equal(rows, [["200", "0", "node<1>", "60 s, 75.0 %", "15 s, 18.8 %", "5 s, 6.3 %"],
+      ["400", "0", "a", "54 s, 90.0 %", "3 s, 5.0 %", "3 s, 5.0 %"], ["400", "1", "b", "0 s, 0.0 %", "0 s, 0.0 %", "0 s, 0.0 %"]], "times");
+  )js",
+        1);
+  check_layout(run + "/report.html");
+}
+
 TEST(ReportPage, layout_of_a_report_and_of_a_comparison_holds) {
   const TempDir folder;
   const std::string run = (folder / "run").string(), other = (folder / "other").string();

@@ -111,11 +111,14 @@ void check_same_state(dist::Group& group, const std::string& path,
   dist::check_equal(group, {{"the state in " + path, state}});
 }
 
-std::vector<std::string> lines_of_ranks(dist::Group& group, const RankTimes& mine) {
-  return group.gather(
-      fmt::format("rank {} ({}): {} computing, {} waiting for others, {} on the wire", group.rank(),
-                  dist::host_name(), format_duration(mine.compute), format_duration(mine.waiting),
-                  format_duration(mine.wire)));
+Json times_of_ranks(dist::Group& group, const RankTimes& mine) {
+  const Json own = Json::object({{"host", dist::host_name()},
+                                 {"compute_seconds", mine.compute},
+                                 {"waiting_seconds", mine.waiting},
+                                 {"wire_seconds", mine.wire}});
+  Json all = Json::array();
+  for (const std::string& told : group.gather(own.dump())) all.push_back(Json::parse(told));
+  return all;
 }
 
 }  // namespace heddle::train

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/json/json.h"
 #include "heddle/dist/group.h"
 #include "heddle/train/ranks/batch_gradient.h"
 #include "heddle/train/run/state.h"
@@ -33,8 +34,8 @@ void check_same_model(dist::Group& group, const std::string& path,
 void check_same_state(dist::Group& group, const std::string& path,
                       const std::optional<Progression>& loaded, const nn::Parameters& parameters);
 
-/// A line for each rank, in order: "rank 1 (host b): 12.3 s computing, 0.4 s waiting for others,
-/// 1.2 s on the wire". All ranks call it.
-std::vector<std::string> lines_of_ranks(dist::Group& group, const RankTimes& mine);
+/// What the time of each rank went to since its process began, in order: [{"host",
+/// "compute_seconds", "waiting_seconds", "wire_seconds"}]. All ranks call it.
+Json times_of_ranks(dist::Group& group, const RankTimes& mine);
 
 }  // namespace heddle::train
