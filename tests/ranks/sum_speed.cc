@@ -1,10 +1,11 @@
 // How long ranks take for the sum of n values along the fixed tree, and MPI_Allreduce for the same.
 // usage: heddle_sum_speed VALUES TIMES    with HEDDLE_RENDEZVOUS in the environment the tree, else
-// (by mpirun) MPI_Allreduce, whose algorithm --mca says
+// (by mpirun) MPI_Allreduce, whose algorithm --mca says. Exits with 1 if the sum is wrong.
 #include <mpi.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -29,6 +30,12 @@ double median_seconds(int times, const Begin& begin, const Work& work) {
   return seconds[seconds.size() / 2];
 }
 
+// Whether ones that have been summed over so many ranks, so often, are what they must be.
+bool are_sums(const std::vector<float>& values, int64_t ranks, int times) {
+  const auto wanted = static_cast<float>(std::pow(static_cast<double>(ranks), times));
+  return std::ranges::all_of(values, [&](float v) { return v == wanted; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,11 +51,12 @@ int main(int argc, char** argv) {
           group->all_gather(values);
         });
     if (group->rank() == 0) std::printf("%.4f\n", seconds);
-    return 0;
+    return are_sums(values, group->ranks(), times) ? 0 : 1;
   }
   MPI_Init(&argc, &argv);
-  int rank = 0;
+  int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const double seconds = median_seconds(
       times, [] { MPI_Barrier(MPI_COMM_WORLD); },
       [&] {
@@ -57,5 +65,5 @@ int main(int argc, char** argv) {
       });
   if (rank == 0) std::printf("%.4f\n", seconds);
   MPI_Finalize();
-  return 0;
+  return are_sums(values, ranks, times) ? 0 : 1;
 }
