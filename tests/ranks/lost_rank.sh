@@ -68,8 +68,8 @@ lose() {  # killed, stopped, cut; which rank
   for rank in 0 1 2 3; do
     if ((rank != lost)); then
       expect_end "$rank" 7 "rank $lost (n$lost)"
-    elif [[ $how == cut ]]; then  # which sees no more than that rank 0 is gone
-      expect_end "$rank" 7 "rank 0 (n0)"
+    elif [[ $how == cut ]]; then  # which sees no more than that others are gone
+      expect_end "$rank" 7 "rank [0-3] (n[0-3]) was last heard"
     fi
   done
   [[ $how != cut ]] || mend_link "$lost"
@@ -91,11 +91,12 @@ fill_disk() {
 
 # All wait for the rank that they are told of, and say which.
 miss() {  # which rank
-  local rank others=()
+  local rank others=() words="rank $1 did not start within 10 s"
+  (($1 > 0)) || words="could not reach rank 0 at 10.9.0.1:29500 within 10 s"
   for rank in 0 1 2 3; do ((rank == $1)) || others+=("$rank"); done
   start=$SECONDS
   start_ranks "${others[@]}"
-  for rank in "${others[@]}"; do expect_end "$rank" 7 "rank $1 did not start within 10 s"; done
+  for rank in "${others[@]}"; do expect_end "$rank" 7 "$words"; done
 }
 
 # One that comes 6 s late is waited for; a signal to it then ends all, saved.
