@@ -78,8 +78,7 @@ std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vecto
     const auto bytes = static_cast<double>(size_of(link.gradients) + size_of(DType::f32));
     u.bytes = std::llround((n - 1) / n * bytes * all_values);
     u.hidden = std::max(0.0, sums - (end - backward));
-    const double sent = (n - 1) / n * static_cast<double>(size_of(link.gradients)) * all_values;
-    if (sums > 0) u.exchange = u.hidden / sums * sent * link.processor;
+    u.exchange = static_cast<double>(u.bytes) * link.processor;
     all.push_back(u);
   }
   return all;

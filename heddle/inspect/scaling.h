@@ -14,8 +14,8 @@ struct RankLink {
   double bytes_per_second = 0;   ///< in one direction, of payload
   double latency = 0;            ///< seconds from the first byte sent to the first byte received
   DType gradients = DType::f32;  ///< as they are sent; weights go in f32
-  /// Seconds that sending a byte, and receiving and adding another, takes of the cores that compute
-  /// meanwhile; 0 where a rank has a core to spare.
+  /// Seconds that sending a byte, and receiving and adding another, takes of the cores that
+  /// compute; 0 where a rank has a core to spare.
   double processor = 0;
 };
 
@@ -30,7 +30,7 @@ struct RankedUpdate {
   double compute = 0;   ///< of each rank's shard
   double wire = 0;      ///< sums of the gradients, then the weights
   double hidden = 0;    ///< of it: sums on their way while the backward pass goes on
-  double exchange = 0;  ///< what these take of the cores that compute
+  double exchange = 0;  ///< what sending, receiving and adding takes of the cores that compute
   int64_t bytes = 0;    ///< that each rank sends
   double seconds() const { return compute + exchange + wire - hidden; }
 };
@@ -47,8 +47,7 @@ constexpr double kBackwardShare = 2.0 / 3;
 /// i - 1 and not before its gradients are there, which a backward pass makes at an even rate:
 ///   e(i) = max(e(i - 1), kBackwardShare * t(1) / R * (n(1) + .. + n(i)) / P) + w(n(i), g),
 /// g the bytes of a gradient on its way; `left` is what is on its way when the backward pass has
-/// ended. What is sent before that takes link.processor for each of its bytes from the computing,
-/// in full: that the pass then ends a little later, and hides more, is left out.
+/// ended. Each byte that a rank sends takes link.processor in addition.
 /// update_seconds: of one rank alone    buckets: gradients of each, as they leave
 /// Errors: usage if `ranks` is no power of two, or a number is not positive
 std::vector<RankedUpdate> ranked_updates(double update_seconds, const std::vector<int64_t>& buckets,

@@ -100,7 +100,8 @@ update_of() {  # output..
     { last = $1; for (i = 2; i <= NF; ++i) before[i] = $i }
     END { printf "%.3f %.3f %.3f %.3f", seconds / n, sum / n, trains / n, slowest / n }'
 }
-# Lets a run end by itself, and prints how much of the time of all ranks was spent on computing, on waiting, on the wire.
+# Lets a run end by itself, and prints how much of the time of all ranks was spent on computing, on waiting, on the wire:
+# one rank is no group, and says nothing of it.
 shares_of() {
   local pid
   kill -TERM "${pids[0]}"
@@ -108,7 +109,7 @@ shares_of() {
     while kill -0 "$pid" 2>/dev/null; do sleep 0.2; done
   done
   pids=()
-  grep -h ' on the wire$' "$1.0.log" | sed 's/.*): //' | awk -F ', ' '
+  { grep -h ' on the wire$' "$1.0.log" || echo "): 1 s computing, 0 s waiting, 0 s"; } | sed 's/.*): //' | awk -F ', ' '
     function seconds(text, words, n, i, sum) {
       n = split(text, words, " ")
       for (i = 2; i <= n; ++i) sum += words[i - 1] * (words[i] == "h" ? 3600 : words[i] == "min" ? 60 : words[i] == "s")

@@ -34,8 +34,8 @@ void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
                      "seconds of an update on one rank [from FLOPs and this CPU's peak]");
   command.add_option(
       "--exchange", flags.exchange,
-      "nanoseconds that a byte on its way takes of the cores that compute meanwhile; "
-      "0: each rank has a core to spare [0.75 over the threads]");
+      "nanoseconds that a byte takes of the cores of the rank that sends it; 0: it has a core to "
+      "spare [0.75 over the threads]");
 }
 
 std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& a) {
@@ -82,7 +82,7 @@ std::string to_text(const RanksCost& cost) {
          "  t(R) = t(1) / R + exchange + wire - hidden; wire: gradients and weights, each "
          "(R - 1) / R * bytes / rate + buckets * log2(R) * latency;\n"
          "  hidden: the sums of gradients that leave while the backward pass of a rank's one shard "
-         "goes on; exchange: what sending these takes of the cores\n";
+         "goes on; exchange: what sending takes of the cores that compute\n";
 }
 
 Json to_json(const RanksCost& cost) {
