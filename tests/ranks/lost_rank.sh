@@ -17,7 +17,7 @@ HEDDLE_SECRET=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
 export HEDDLE_SECRET
 make_machines 4
 mkdir "$folder/disk"
-mount -t tmpfs -o size=64m tmpfs "$folder/disk"  # ranks have it too: what they see is made of this
+mount -t tmpfs -o size=64m tmpfs "$folder/disk"  # a small disk, which all machines see
 
 "$program" phrasebook --out "$folder/data" --pairs 4000 --held-out 50 >/dev/null 2>&1
 command=("$program" train --data "$folder/data" --out "$folder/disk/run" --shards 4 --threads 1 --vocab-size 500
@@ -61,8 +61,8 @@ lose() {  # killed, stopped, cut; which rank
   await_state
   start=$SECONDS
   case $how in
-    killed) kill -KILL "${pids[lost]}" ;;
-    stopped) kill -STOP "${pids[lost]}" ;;
+    killed) kill -KILL "${pids[lost]}" || complain "rank $lost had ended" ;;
+    stopped) kill -STOP "${pids[lost]}" || complain "rank $lost had ended" ;;
     cut) cut_link "$lost" ;;
   esac
   for rank in 0 1 2 3; do
@@ -107,7 +107,7 @@ be_late() {  # which rank
   start_ranks "$1"
   await_state
   start=$SECONDS
-  kill -TERM "${pids[$1]}"
+  kill -TERM "${pids[$1]}" || complain "rank $1 had ended"
   expect_end 0 143 "stopped at update"
   for rank in 1 2 3; do expect_end "$rank" 143 ""; done
 }
@@ -122,7 +122,7 @@ expect_it_goes_on() {
     ! grep -q "resuming" "$folder/alone.log" || break
     sleep 0.1
   done
-  kill -TERM "$pid"
+  kill -TERM "$pid" || complain "what was saved had ended"
   wait "$pid" || code=$?
   ((code == 143)) || complain "what was saved ends with exit code $code: $(tail -n 1 "$folder/alone.log")"
   grep -q "resuming .* at update [1-9]" "$folder/alone.log" || complain "it begins anew: $(head -n 3 "$folder/alone.log")"

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "heddle/base/files/files.h"
-#include "heddle/base/progress.h"
 #include "heddle/dist/packed.h"
 #include "heddle/dist/socket.h"
 
