@@ -47,9 +47,9 @@ limit_links() {  # how many machines, rate
 }
 
 # A control group of at most so many thousandths of a core; prints the file that processes enter it by.
-make_quota() {  # name, thousandths
+make_quota() {  # name, thousandths, microseconds of a period (4000: who waits for another seldom finds it stopped)
   local folder=/sys/fs/cgroup/cpu/$1
-  local period=4000  # microseconds: two that wait for each other are seldom both stopped for long
+  local period=${3:-4000}
   if [[ -d /sys/fs/cgroup/cpu ]]; then
     mkdir -p "$folder"
     echo $period >"$folder/cpu.cfs_period_us"

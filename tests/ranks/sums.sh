@@ -64,7 +64,7 @@ by_mpi() {  # more words for mpirun
   enter 0
   (OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 on_machine 0 mpirun --mca plm_rsh_agent "$folder/agent" \
     --mca oob_tcp_if_include 10.9.0.0/24 --mca btl tcp,self --mca btl_tcp_if_include 10.9.0.0/24 --mca pml ob1 \
-    --mca mpi_yield_when_idle 1 "$@" --host "${hosts%,}" "$program" "$values" "$times") 2>"$folder/mpi.log" ||
+    --mca mpi_yield_when_idle 1 "$@" --host "${hosts%,}" "$program" "$values" "$times" allreduce) 2>"$folder/mpi.log" ||
     { cat "$folder/mpi.log" >&2; exit 1; }
 }
 
