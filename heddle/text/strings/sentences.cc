@@ -6,6 +6,8 @@
 #include <unicode/utext.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "heddle/base/error.h"
 
@@ -14,14 +16,7 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n\v\f";
 
-}  // namespace
-
-struct SentenceSplitter::Rules {
-  std::unique_ptr<icu::BreakIterator> iterator;
-};
-
-SentenceSplitter::SentenceSplitter(const std::string& language)
-    : rules_(std::make_unique<Rules>()) {
+std::unique_ptr<icu::BreakIterator> make_iterator(const std::string& language) {
   const icu::Locale locale = icu::Locale::createFromName(language.c_str());
   UErrorCode status = U_ZERO_ERROR;
   std::unique_ptr<icu::BreakIterator> plain(
@@ -31,15 +26,37 @@ SentenceSplitter::SentenceSplitter(const std::string& language)
   // Without abbreviations of the language there is no such iterator.
   const std::unique_ptr<icu::FilteredBreakIteratorBuilder> builder(
       icu::FilteredBreakIteratorBuilder::createInstance(locale, status));
-  if (U_SUCCESS(status)) {
-    rules_->iterator.reset(
-        builder->wrapIteratorWithFilter(plain.release(), status));  // takes it in any case
-  } else {
-    rules_->iterator = std::move(plain);
-    status = U_ZERO_ERROR;
-  }
-  check(U_SUCCESS(status) && rules_->iterator, ErrorKind::system,
+  if (U_FAILURE(status)) return plain;
+  std::unique_ptr<icu::BreakIterator> filtered(
+      builder->wrapIteratorWithFilter(plain.release(), status));  // takes it in any case
+  check(U_SUCCESS(status) && filtered, ErrorKind::system,
         "ICU's rules for sentences cannot be used: {}", u_errorName(status));
+  return filtered;
+}
+
+// To make one takes 300 µs, to clone it 0.5.
+std::unique_ptr<icu::BreakIterator> iterator_of(const std::string& language) {
+  constexpr size_t kMostLanguages = 64;
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<icu::BreakIterator>> known;
+  const std::scoped_lock lock(mutex);
+  auto found = known.find(language);
+  if (found == known.end()) {
+    if (known.size() == kMostLanguages) known.clear();
+    found = known.emplace(language, make_iterator(language)).first;
+  }
+  return std::unique_ptr<icu::BreakIterator>(found->second->clone());
+}
+
+}  // namespace
+
+struct SentenceSplitter::Rules {
+  std::unique_ptr<icu::BreakIterator> iterator;
+};
+
+SentenceSplitter::SentenceSplitter(const std::string& language)
+    : rules_(std::make_unique<Rules>(iterator_of(language))) {
+  check(rules_->iterator != nullptr, ErrorKind::system, "ICU has no memory for sentences");
 }
 
 SentenceSplitter::~SentenceSplitter() = default;
