@@ -52,6 +52,14 @@ TEST(RequestReader, requests_do_not_depend_on_where_their_bytes_are_cut) {
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "413"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "400"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2;x=\"a\"\r\nab\r\n0;x=\"a\"\r\n\r\n",
+       "POST /? [ab] kept idle"},
+      // A quote without an end in its line, and one that another line might be thought to end.
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;x=\"\nab\r\nc\r\n0\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20;x=\"\r\nc\"\r\n0\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nc\r\n00;x=\"\r\nA: b\r\n\r\n",
+       "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nc\r\n00;x=\"\r\nA: b\r\n", "body"},
       {"GET / HTTP/1.1\r\nA: " + std::string(600, 'a'), "431"},
       {"GET / HTTP/1.1\r\n" + std::string(600, 'a'), "431"},
   };

@@ -5,12 +5,28 @@
 
 #include <algorithm>
 #include <boost/beast/http.hpp>
+#include <cctype>
 
 #include "heddle/base/error.h"
 
 namespace heddle::serve {
 
 namespace http = boost::beast::http;
+
+namespace {
+
+// Whether the line of a chunk's size lies there whole, or that of the last chunk with its trailer.
+// The parser wants more then only if a quote in the line has no end there: it would look for it in
+// the bytes that come next, and what it finds would depend on how many there are.
+bool has_whole_line(std::string_view rest) {
+  if (rest.starts_with("\r\n")) rest.remove_prefix(2);  // of the chunk before
+  const size_t behind = rest.find_first_not_of('0');
+  const bool is_last = behind != 0 && behind != rest.npos &&
+                       std::isxdigit(static_cast<unsigned char>(rest[behind])) == 0;
+  return rest.find(is_last ? "\r\n\r\n" : "\r\n") != rest.npos;
+}
+
+}  // namespace
 
 struct RequestReader::Parser {
   http::request_parser<http::string_body> http;
@@ -67,6 +83,10 @@ RequestReader::State RequestReader::advance() {
       if (check_header() == State::refused) return state_;
     }
     if (parser_->http.is_done()) state_ = State::whole;
+    if (wants_more && state_ == State::body && parser_->http.chunked() &&
+        has_whole_line(std::string_view(bytes_).substr(read))) {
+      return refuse(400, "a quote in the line of a chunk has no end");
+    }
     if (wants_more || (taken == 0 && state_ != State::whole)) break;
   }
   bytes_.erase(0, read);
