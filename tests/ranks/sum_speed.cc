@@ -1,7 +1,7 @@
 // How long ranks take for the sum of n values along the fixed tree, and MPI_Allreduce for the same.
 // usage: heddle_sum_speed VALUES TIMES [allreduce]    the tree, over what the environment says (a
-// HEDDLE_RENDEZVOUS, or mpirun's MPI), or by mpirun MPI_Allreduce, whose algorithm --mca says. Exits
-// with 1 if the sum is wrong. 1200000000 by two ranks goes beyond 2^31 bytes in a message.
+// HEDDLE_RENDEZVOUS, or mpirun's MPI), or by mpirun MPI_Allreduce, whose algorithm --mca says.
+// Exits with 1 if the sum is wrong. 1200000000 by two ranks goes beyond 2^31 bytes in a message.
 #include <mpi.h>
 
 #include <algorithm>

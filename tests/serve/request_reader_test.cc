@@ -59,7 +59,8 @@ TEST(RequestReader, requests_do_not_depend_on_where_their_bytes_are_cut) {
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20;x=\"\r\nc\"\r\n0\r\n\r\n", "400"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nc\r\n00;x=\"\r\nA: b\r\n\r\n",
        "400"},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nc\r\n00;x=\"\r\nA: b\r\n", "body"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nc\r\n00;x=\"\r\nA: b\r\n",
+       "body"},
       {"GET / HTTP/1.1\r\nA: " + std::string(600, 'a'), "431"},
       {"GET / HTTP/1.1\r\n" + std::string(600, 'a'), "431"},
   };
