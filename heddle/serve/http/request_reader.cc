@@ -15,16 +15,21 @@ namespace http = boost::beast::http;
 
 namespace {
 
-// Whether the line of a chunk's size lies there whole, or that of the last chunk with its trailer.
-// The parser wants more then only if a quote in the line has no end there: it would look for it in
-// the bytes that come next, and what it finds would depend on how many there are.
-bool has_whole_line(std::string_view rest) {
-  if (rest.starts_with("\r\n")) rest.remove_prefix(2);  // of the chunk before
-  const size_t behind = rest.find_first_not_of('0');
-  const bool is_last = behind != 0 && behind != rest.npos &&
-                       std::isxdigit(static_cast<unsigned char>(rest[behind])) == 0;
-  return rest.find(is_last ? "\r\n\r\n" : "\r\n") != rest.npos;
-}
+// Of a body in chunks, where the line of a chunk's size begins.
+struct ChunkLine {
+  bool is_last = false;  // of the chunk of no bytes, which a trailer follows
+  bool is_whole = false;
+  bool has_trailer = false;
+
+  explicit ChunkLine(std::string_view rest) {
+    if (rest.starts_with("\r\n")) rest.remove_prefix(2);  // of the chunk before
+    const size_t behind = rest.find_first_not_of('0');
+    is_last = behind != 0 && behind != rest.npos &&
+              std::isxdigit(static_cast<unsigned char>(rest[behind])) == 0;
+    is_whole = rest.find("\r\n") != rest.npos;
+    has_trailer = rest.find("\r\n\r\n") != rest.npos;
+  }
+};
 
 }  // namespace
 
@@ -67,9 +72,14 @@ RequestReader::State RequestReader::advance() {
       }
       if (blank == std::string::npos) break;
     }
+    const std::string_view rest = std::string_view(bytes_).substr(read, end - read);
+    if (at_chunk_line_) {
+      // It would ask for more, and in a debug build abort on fewer than 5 bytes.
+      const ChunkLine line(rest);
+      if (line.is_last && line.is_whole && !line.has_trailer) break;
+    }
     boost::system::error_code error;
-    const boost::asio::const_buffer rest(bytes_.data() + read, end - read);
-    const size_t taken = parser_->http.put(rest, error);
+    const size_t taken = parser_->http.put(boost::asio::buffer(rest), error);
     read += taken;
     const bool wants_more = error == http::error::need_more;
     if (error && !wants_more) {
@@ -83,9 +93,14 @@ RequestReader::State RequestReader::advance() {
       if (check_header() == State::refused) return state_;
     }
     if (parser_->http.is_done()) state_ = State::whole;
-    if (wants_more && state_ == State::body && parser_->http.chunked() &&
-        has_whole_line(std::string_view(bytes_).substr(read))) {
-      return refuse(400, "a quote in the line of a chunk has no end");
+    at_chunk_line_ = wants_more && state_ == State::body && parser_->http.chunked();
+    if (at_chunk_line_) {
+      // What has no end then is a quote in the line: the parser would look for it in the bytes
+      // that come next, and what it finds would depend on how many there are.
+      const ChunkLine line(rest.substr(taken));
+      if (line.is_last ? line.has_trailer : line.is_whole) {
+        return refuse(400, "a quote in the line of a chunk has no end");
+      }
     }
     if (wants_more || (taken == 0 && state_ != State::whole)) break;
   }

@@ -50,6 +50,7 @@ class RequestReader {
   std::string bytes_;  // that came and were not read yet
   State state_ = State::idle;
   bool is_kept_ = false, is_old_ = false, wants_continue_ = false;
+  bool at_chunk_line_ = false;  // bytes_ begin there, and the parser has asked for more
   int status_ = 0;
   std::string message_;
 };
