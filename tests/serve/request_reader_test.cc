@@ -57,6 +57,8 @@ TEST(RequestReader, requests_do_not_depend_on_where_their_bytes_are_cut) {
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET",
        "POST /? [] kept header"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0\r\nA\r\n0\r\n", "body"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n+0;\r\n", "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\r\n0\r\n", "400"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\rA", "400"},
       // A quote without an end in its line, and one that another line might be thought to end.
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;x=\"\nab\r\nc\r\n0\r\n\r\n", "400"},

@@ -17,12 +17,14 @@ namespace {
 
 // Of a body in chunks, where the line of a chunk's size begins.
 struct ChunkLine {
-  bool is_last = false;  // of the chunk of no bytes, which a trailer follows
+  bool follows_chunk = false;  // the end of one lies before it
+  bool is_last = false;        // of the chunk of no bytes, which a trailer follows
   bool is_whole = false;
   bool has_trailer = false;
 
   explicit ChunkLine(std::string_view rest) {
-    if (rest.starts_with("\r\n")) rest.remove_prefix(2);  // of the chunk before
+    follows_chunk = rest.starts_with("\r\n");
+    if (follows_chunk) rest.remove_prefix(2);
     const size_t behind = rest.find_first_not_of('0');
     is_last = behind != 0 && behind != rest.npos &&
               std::isxdigit(static_cast<unsigned char>(rest[behind])) == 0;
@@ -76,7 +78,8 @@ RequestReader::State RequestReader::advance() {
     if (at_chunk_line_) {
       // It would ask for more, and in a debug build abort on fewer than 5 bytes.
       const ChunkLine line(rest);
-      if (line.is_last && line.is_whole && !line.has_trailer) break;
+      const bool is_sound = line.follows_chunk == !parser_->http.get().body().empty();
+      if (is_sound && line.is_last && line.is_whole && !line.has_trailer) break;
     }
     boost::system::error_code error;
     const size_t taken = parser_->http.put(boost::asio::buffer(rest), error);
