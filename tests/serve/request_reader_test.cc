@@ -60,6 +60,7 @@ TEST(RequestReader, requests_do_not_depend_on_where_their_bytes_are_cut) {
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n+0;\r\n", "400"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\r\n0\r\n", "400"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\rA", "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0;x=\"y\rA\r\n", "400"},
       // A quote without an end in its line, and one that another line might be thought to end.
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;x=\"\nab\r\nc\r\n0\r\n\r\n", "400"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20;x=\"\r\nc\"\r\n0\r\n\r\n", "400"},
@@ -84,6 +85,19 @@ TEST(RequestReader, a_client_that_waits_before_its_body_is_known_once) {
   EXPECT_TRUE(reader.wants_continue());
   EXPECT_FALSE(reader.wants_continue());
   EXPECT_EQ(reader.put("ab"), State::whole);
+}
+
+// Who stands between may have let them through unseen.
+TEST(RequestReader, fields_of_a_trailer_are_no_header) {
+  RequestReader reader(small_limits());
+  reader.put(
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+      "Host: y\r\nAuthorization: Bearer z\r\n\r\n");
+  ASSERT_EQ(reader.state(), State::whole);
+  const HttpRequest request = reader.take();
+  EXPECT_EQ(request.body, "a");
+  EXPECT_EQ(request.headers,
+            (decltype(request.headers){{"host", "x"}, {"transfer-encoding", "chunked"}}));
 }
 
 // A line that ends nowhere: neither a chunk's size nor what stands behind it is kept for ever.
