@@ -52,7 +52,7 @@ train() {  # number, thousandths of a core, RUN, tokens of a batch, shards, prog
   local -a words
   read -r -a words <<<"$5"
   {
-    # 60 ms: a rank finds the caches filled by others as it comes to a core; in periods of 4 ms that was 5 % of its time.
+    # 60 ms: a rank finds the caches filled by others as it comes to a core; in periods of 4 ms that took 4 to 12 %.
     echo $BASHPID >"$(make_quota "heddle-scaling-$machine" "$quota" 60000)"
     # On one core: what a group's quota lends to one core is not there for its threads on another.
     taskset -cp $((machine % cores)) $BASHPID >/dev/null

@@ -4,8 +4,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "heddle/serve/http/message.h"
 #include "heddle/serve/http/server.h"
@@ -49,8 +47,8 @@ class RequestReader {
 
   const HttpLimits limits_;
   std::unique_ptr<Parser> parser_;
-  std::string bytes_;                                         // that came and were not read yet
-  std::vector<std::pair<std::string, std::string>> headers_;  // as HttpRequest has them
+  std::string bytes_;  // that came and were not read yet
+  decltype(HttpRequest::headers) headers_;
   State state_ = State::idle;
   bool is_kept_ = false, is_old_ = false, wants_continue_ = false;
   bool at_chunk_line_ = false;  // bytes_ begin there, and the parser has asked for more
