@@ -113,10 +113,10 @@ def time_row(args, row, python):
     if args.dtypes:
         contenders = [c for c in contenders if c.dtype in args.dtypes.split(",")]
     runs = {c: [] for c in contenders}
-    absent, first = {}, None
+    left_out, absent, first = set(), {}, None  # absent: those that should have run
     for number in range(args.rounds):
         for contender in contenders:
-            if contender in absent:
+            if contender in left_out:
                 continue
             words = command(args, row, contender, python)
             if args.dry_run:
@@ -127,8 +127,9 @@ def time_row(args, row, python):
             label = f"{row.name:28} {contender.name:18} {contender.dtype:5} round {number + 1}"
             if result is None:
                 print(f"{label}  {reason}", flush=True)
-                absent[contender] = reason
+                left_out.add(contender)
                 if not is_unsupported:
+                    absent[contender] = reason
                     print("bench: that is a failure, not a missing format", file=sys.stderr)
                 continue
             first = first or result
@@ -139,7 +140,7 @@ def time_row(args, row, python):
     return {"case": row.case, "batch": first["batch"], "own_batch": not row.batch,
             "unit": first["unit"], "threads": args.threads, "rounds": args.rounds,
             "date": datetime.date.today().isoformat(), "commit": machine.commit(),
-            "entries": [summary(c, r) for c, r in runs.items() if r and c not in absent],
+            "entries": [summary(c, r) for c, r in runs.items() if r and c not in left_out],
             "absent": [{"name": c.name, "dtype": c.dtype, "reason": why}
                        for c, why in absent.items()]}
 
