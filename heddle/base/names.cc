@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace heddle {
 namespace {
@@ -30,6 +31,7 @@ int64_t common_beginning(std::string_view a, std::string_view b) {
 }
 
 std::string (*g_name)(std::string_view) = nullptr;
+thread_local bool t_by_key = false;
 
 }  // namespace
 
@@ -53,8 +55,12 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 const char* version() { return HEDDLE_VERSION; }
 
 std::string field_name(std::string_view key) {
+  if (t_by_key) return std::string("`").append(key).append("`");
   return g_name == nullptr ? std::string(key) : g_name(key);
 }
+
+FieldsByKey::FieldsByKey() : before_(std::exchange(t_by_key, true)) {}
+FieldsByKey::~FieldsByKey() { t_by_key = before_; }
 
 void name_fields_by(std::string (*name)(std::string_view)) { g_name = name; }
 

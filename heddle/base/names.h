@@ -20,6 +20,18 @@ std::string field_name(std::string_view key);
 /// The program calls fields by their flags; null: by their keys. To be called before any thread is
 /// made.
 void name_fields_by(std::string (*name)(std::string_view key));
+/// While one lives, its thread calls fields by their keys, as `key`: those who send requests know
+/// no flags.
+class FieldsByKey {
+ public:
+  FieldsByKey();
+  ~FieldsByKey();
+  FieldsByKey(const FieldsByKey&) = delete;
+  FieldsByKey& operator=(const FieldsByKey&) = delete;
+
+ private:
+  bool before_;
+};
 /// The text with field_name() in place of each key between backquotes, as in the formats of fail()
 /// and check().
 std::string name_fields(std::string_view text);

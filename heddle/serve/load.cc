@@ -16,6 +16,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/serve/http/api_client.h"
 #include "heddle/serve/http/event_loop.h"
 
 namespace heddle::serve {
@@ -138,8 +139,8 @@ class Load {
   }
 
   std::string request_text(const std::string& body) const {
-    std::string text =
-        fmt::format("POST {} HTTP/1.1\r\nHost: {}\r\n", options_.path, options_.host);
+    std::string text = fmt::format("POST {} HTTP/1.1\r\nHost: {}\r\n", options_.path,
+                                   host_field(options_.host, options_.port));
     text += "Content-Type: application/json\r\n";
     if (!options_.key.empty()) text += "Authorization: Bearer " + options_.key + "\r\n";
     return text + fmt::format("Content-Length: {}\r\n\r\n", body.size()) + body;

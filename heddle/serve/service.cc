@@ -122,22 +122,25 @@ Service::Service(ServiceOptions options)
 }
 
 void Service::reload() {
-  if (reloaded_.valid()) return;
+  is_asked_again_ = reloaded_.valid();
+  if (is_asked_again_) return;
   reloaded_ = std::async(std::launch::async, [this] { return load_models(options_); });
 }
 
 bool Service::take_reloaded() {
   using std::chrono_literals::operator""s;
   if (!reloaded_.valid() || reloaded_.wait_for(0s) != std::future_status::ready) return false;
+  bool is_taken = false;
   try {
     models_ = reloaded_.get();
+    engines_->replace(schedulers_of(models_));
+    log_info("serve: {} models were loaded anew", models_.size());
+    is_taken = true;
   } catch (const std::exception& error) {
     log_error("serve: the models stay as they were: {}", error.what());
-    return false;
   }
-  engines_->replace(schedulers_of(models_));
-  log_info("serve: {} models were loaded anew", models_.size());
-  return true;
+  if (is_asked_again_) reload();
+  return is_taken;
 }
 
 ServerMetrics::Now Service::now() const {

@@ -105,6 +105,7 @@ class Service {
   Keys keys_;
   std::vector<SharedModel> models_;
   std::future<std::vector<SharedModel>> reloaded_;
+  bool is_asked_again_ = false;  ///< while they are loaded: the files may have changed since
   TokenBudget budget_;
   ServerMetrics metrics_;
   const HttpServer* server_ = nullptr;

@@ -45,6 +45,7 @@ class HttpServerTest : public ::testing::Test {
 
   void handle(const HttpRequest& request, std::shared_ptr<Reply> reply) {
     reply->on_gone([this] { ++gone_; });
+    if (request.query == "twice") reply->on_gone([this] { gone_ += 10; });
     if (request.path == "/never") {
       const std::lock_guard lock(mutex_);
       kept_.push_back(std::move(reply));
@@ -234,6 +235,14 @@ TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave) {
   EXPECT_TRUE(testing::comes_true([&] { return gone_ == 1; }));
   kept_[0]->send({.body = "too late"});  // dropped
   EXPECT_EQ(get(port(), "/still").body, "GET /still||");
+  Client other(port());
+  other.send("GET /never?twice HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(testing::comes_true([&] {
+    const std::lock_guard lock(mutex_);
+    return kept_.size() == 2;
+  }));
+  other.close();
+  EXPECT_TRUE(testing::comes_true([&] { return gone_ == 12; }));
 }
 
 TEST_F(HttpServerTest, a_client_that_does_not_read_is_cut_off) {

@@ -1,6 +1,8 @@
 // Tags and spans through translations whose words and alignments the test gives.
 #include "heddle/text/strings/marked_text.h"
 
+#include "heddle/text/strings/html_entities.h"
+
 #include <gtest/gtest.h>
 
 namespace heddle {
@@ -48,6 +50,20 @@ TEST(MarkedText, blocks_are_texts_of_their_own_and_entities_characters) {
   EXPECT_EQ(text.texts(), (Texts{"Fish & chips", "1 < 2!"}));
   EXPECT_EQ(with(text, {"Fisch & Chips", "1 < 2!"}, {straight(3), straight(3)}),
             "<h1>Fisch &amp; Chips</h1><p>1 &lt; 2!</p>");
+}
+
+TEST(MarkedText, names_are_closed_as_they_were_opened_and_known_in_any_case) {
+  const MarkedText text = MarkedText::of_html("<MyTag a='1'>the dog</MyTag> and <B>a cat</b>");
+  EXPECT_EQ(with(text, {"der Hund und eine Katze"}, {straight(5)}),
+            "<MyTag a='1'>der Hund</MyTag> und <B>eine Katze</B>");
+}
+
+TEST(MarkedText, named_characters_are_those_of_html) {
+  EXPECT_EQ(without_entities("caf&eacute; &ndash; it&rsquo;s &copy; &thetasym;&apos;&zwnj;"),
+            "café – it’s © ϑ'\u200c");
+  EXPECT_EQ(without_entities("&#x1F600;&#233;&Eacute;&eacute"), "\U0001F600éÉ&eacute");
+  EXPECT_EQ(without_entities("&; &nosuch; &#xD800; &#0; &#x110000; &#; a&b;"),
+            "&; &nosuch; &#xD800; &#0; &#x110000; &#; a&b;");
 }
 
 TEST(MarkedText, elements_whose_words_are_lost_and_marks_stay) {

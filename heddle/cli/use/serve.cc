@@ -4,6 +4,7 @@
 #include "heddle/base/signals.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
+#include "heddle/serve/http/api_client.h"
 #include "heddle/serve/service.h"
 #include "heddle/serve/supervisor.h"
 
@@ -79,9 +80,8 @@ void run(const Flags& flags) {
     log_info("serve: {} ({}), for {}", model->name, model->loaded().type,
              serve::model_use_name(model->use));
   }
-  const bool is_v6 = flags.host.find(':') != std::string::npos;
-  log_info("serve: http://{}{}{}:{}/{}", is_v6 ? "[" : "", flags.host, is_v6 ? "]" : "",
-           server.port(), options.keys_path.empty() ? "" : ", with keys");
+  log_info("serve: http://{}/{}", serve::host_field(flags.host, server.port()),
+           options.keys_path.empty() ? "" : ", with keys");
   if (!is_loopback(flags.host) && options.keys_path.empty()) {
     log_warning("serve: anybody who reaches {} may ask; give --keys", flags.host);
   }

@@ -16,11 +16,27 @@ struct AttentionRequest {
   bool rolls_out = false, is_page = false;
 
   int64_t tokens() const { return std::ssize(text.source.ids) + std::ssize(text.target) + 2; }
+  // As many as one head of each kind has.
+  void check_tokens() const;
   void check_weights(const inspect::Subject& subject) const;
   void answer(Exchange& e) const;
 };
 
-// Before they are computed.
+void refuse_weights(int64_t weights, const char* more = "") {
+  refuse(
+      "the maps have {}{} weights together; at most {}: choose `layers` and `heads`, or a shorter "
+      "text",
+      more, weights, kMostWeights);
+}
+
+// Before anything is computed: a pass over a long text would hold up all others.
+void AttentionRequest::check_tokens() const {
+  const int64_t source = std::ssize(text.source.ids), target = std::ssize(text.target);
+  const int64_t weights = source * source + source * target + target * target;
+  if (weights > kMostWeights) refuse_weights(weights, "at least ");
+}
+
+// Before they are written.
 void AttentionRequest::check_weights(const inspect::Subject& subject) const {
   const auto chosen = [](const std::vector<int64_t>& numbers, int64_t all) {
     return numbers.empty() ? all : std::min(all, std::ssize(numbers));
@@ -32,12 +48,7 @@ void AttentionRequest::check_weights(const inspect::Subject& subject) const {
         each * (rolls_out ? kind.layers
                           : chosen(heads.layers, kind.layers) * chosen(heads.heads, kind.heads));
   }
-  if (weights > kMostWeights) {
-    refuse(
-        "the maps have {} weights together; at most {}: choose `layers` and `heads`, or a "
-        "shorter text",
-        weights, kMostWeights);
-  }
+  if (weights > kMostWeights) refuse_weights(weights);
 }
 
 void AttentionRequest::answer(Exchange& e) const {
@@ -107,6 +118,7 @@ void attention(const SharedExchange& e) {
   asked.rolls_out = bool_of(body, "rollout", false);
   asked.is_page = choice_of(body, "format", {"json", "html"}) == "html";
   if (asked.is_page && asked.rolls_out) refuse("`format` html shows heads; leave `rollout` away");
+  asked.check_tokens();
   const int64_t tokens = asked.tokens();
   work_between_steps(e, 16 * tokens, [e, asked = std::move(asked)] {
     asked.answer(*e);

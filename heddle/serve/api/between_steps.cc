@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "heddle/base/names.h"
+
 namespace heddle::serve {
 namespace {
 
@@ -25,7 +27,10 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
     if (!is_gone_ && has_more()) return go_on();
     exchange_->service.worked_off(tokens_);
   }
-  bool has_more() try { return step_(); } catch (...) {
+  bool has_more() try {
+    const FieldsByKey by_key;
+    return step_();
+  } catch (...) {
     exchange_->fail(std::current_exception());
     return false;
   }

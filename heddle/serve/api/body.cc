@@ -180,4 +180,15 @@ std::vector<std::string> texts_of(const Json& body, const char* key, int64_t mos
   return texts;
 }
 
+void refuse_members(const Json& body, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const Json* value = body.find(key);
+    const bool does_nothing = value == nullptr || value->is_null() || *value == Json(0) ||
+                              *value == Json(0.0) || *value == Json::object() ||
+                              *value == Json::array() || *value == Json(false) ||
+                              *value == Json("");
+    if (!does_nothing) refuse("`{}` is not there yet", key);
+  }
+}
+
 }  // namespace heddle::serve

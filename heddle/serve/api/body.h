@@ -18,6 +18,7 @@ struct Refusal {
   std::string message;
   std::string type = "invalid_request_error", code = {};
   double retry_after = 0;  ///< seconds; 0: not said
+  std::string allow = {};  ///< of 405: the method that the path takes
 };
 
 /// Throws a Refusal with status 400.
@@ -43,5 +44,7 @@ std::string choice_of(const Json& body, const char* key, std::initializer_list<c
 std::vector<int64_t> ints_of(const Json& body, const char* key);
 /// A text or an array of texts, at most so many. Errors: Refusal if it is absent.
 std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most);
+/// Errors: Refusal that names one of these members if it does something: they are not there yet.
+void refuse_members(const Json& body, std::initializer_list<const char*> keys);
 
 }  // namespace heddle::serve

@@ -25,8 +25,9 @@ std::shared_ptr<const DialectRequest> dialect_request(const Exchange& e, const s
                                                       bool splits) {
   DialectRequest asked{.model = translator_of(e.service, Json::object(), source, target)};
   asked.source = source.empty() ? asked.model->source_language : source;
-  asked.split = is_html ? marked_texts(std::move(texts), true, {})
-                        : split_texts(std::move(texts), splits, asked.source);
+  const int64_t most = most_sequences(e.service);
+  asked.split = is_html ? marked_texts(std::move(texts), true, {}, most)
+                        : split_texts(std::move(texts), splits, asked.source, most);
   return std::make_shared<const DialectRequest>(std::move(asked));
 }
 
@@ -199,6 +200,13 @@ void deepl_translate(const SharedExchange& e) {
   const std::string source = deepl_language(text_of(body, "source_lang")),
                     target = deepl_language(text_of(body, "target_lang"));
   if (target.empty()) refuse("`target_lang` is missing");
+  // What would change the translation is refused; what is a hint to DeepL's own models is not.
+  refuse_members(body, {"glossary_id", "ignore_tags", "non_splitting_tags", "splitting_tags",
+                        "style_id", "custom_instructions"});
+  const std::string formality = text_of(body, "formality");
+  if (formality == "more" || formality == "less") {
+    refuse("`formality` is not there yet; prefer_{} leaves it to the model", formality);
+  }
   const std::string tags = text_of(body, "tag_handling");
   if (!tags.empty() && tags != "html" && tags != "xml")
     refuse("`tag_handling` must be html or xml");

@@ -82,6 +82,7 @@ void Exchange::fail(const Refusal& refusal) {
     response.headers.emplace_back("retry-after-ms",
                                   fmt::format("{}", static_cast<int>(1000 * refusal.retry_after)));
   }
+  if (!refusal.allow.empty()) response.headers.emplace_back("allow", refusal.allow);
   if (refusal.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   reply_->send(std::move(response));
 }

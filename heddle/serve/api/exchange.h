@@ -98,6 +98,9 @@ void images_detect(const SharedExchange& e);
 
 // --- room and models -----------------------------------------------------------------------------
 
+/// Sequences of a request: what its texts are cut into, each with its beam.
+inline int64_t most_sequences(const Service& service) { return 2 * service.options().most_texts; }
+
 /// Weights of attention in an answer: a few MB of JSON, written between the steps of others.
 constexpr int64_t kMostWeights = 1 << 18;
 

@@ -1,11 +1,14 @@
 // Bodies by their type.
 #include "heddle/serve/api/forms.h"
 
+#include "heddle/text/strings/strings.h"
+
 namespace heddle::serve {
 
 Json body_of(const Exchange& e) {
   const std::string* type = e.request.header("content-type");
-  if (type == nullptr || !type->starts_with("application/x-www-form-urlencoded")) return e.json();
+  constexpr const char* kForm = "application/x-www-form-urlencoded";
+  if (type == nullptr || !lower_case(*type).starts_with(kForm)) return e.json();
   return json_of_form(e.request.body);
 }
 

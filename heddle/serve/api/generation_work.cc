@@ -378,16 +378,6 @@ void constrain(GenerationWork& work, const Json& schema) {
       schema, *model.tokenizer, model.tokens().vocab_size(), work.options.search.ends());
 }
 
-void refuse_members(const Json& body, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    const Json* value = body.find(key);
-    const bool does_nothing = value == nullptr || value->is_null() || *value == Json(0) ||
-                              *value == Json(0.0) || *value == Json::object() ||
-                              *value == Json::array() || *value == Json(false);
-    if (!does_nothing) refuse("`{}` is not there yet", key);
-  }
-}
-
 GenerationWork generation_work(const Exchange& e, const Json& body) {
   GenerationWork work{.model = model_of(e.service, body, ModelUse::generate)};
   if (!work.model->loaded().tokenizer) {

@@ -35,8 +35,6 @@ struct GenerationWork {
 GenerationWork generation_work(const Exchange& e, const Json& body);
 /// What is written will be JSON of a schema; null: of any object. Errors: Refusal, Error.
 void constrain(GenerationWork& work, const Json& schema);
-/// Errors: Refusal that names a member that does something and is none of those that are there.
-void refuse_members(const Json& body, std::initializer_list<const char*> keys);
 /// Hands the work to the engine, and answers with what it comes to.
 void start_generation(const SharedExchange& e, GenerationWork work);
 

@@ -130,8 +130,8 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
              service.options().cache_rows);
     }
   }
-  if (width > 2 * service.options().most_texts) {
-    refuse("the request has {} sequences; at most {}", width, 2 * service.options().most_texts);
+  if (width > most_sequences(service)) {
+    refuse("the request has {} sequences; at most {}", width, most_sequences(service));
   }
   take_room(service, all);
   const auto batch = std::make_shared<Batch>(e, model);

@@ -6,6 +6,7 @@
 #include "heddle/inspect/pages/page.h"
 #include "heddle/serve/api/exchange.h"
 #include "heddle/serve/api/forms.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
 namespace {
@@ -43,23 +44,31 @@ void check_host(const Service& service, const HttpRequest& request) {
   const std::vector<std::string>& allowed = service.options().hosts;
   if (allowed.empty()) return;
   const std::string* host = request.header("host");
-  if (host != nullptr && std::ranges::find(allowed, host_name(*host)) != allowed.end()) return;
+  const auto is_named = [&](const std::string& one) {
+    return lower_case(one) == lower_case(host_name(*host));
+  };
+  if (host != nullptr && std::ranges::any_of(allowed, is_named)) return;
   throw Refusal{.status = 403,
                 .message = fmt::format("the Host field names another server; this one is {}",
                                        fmt::join(allowed, ", "))};
 }
 
-// A page of another site may send a request, though it may not read the answer.
+// A page of another site may send a request, though it may not read the answer; a link there that
+// somebody follows shows this server's page by itself.
 void check_origin(const HttpRequest& request) {
   const std::string* site = request.header("sec-fetch-site");
   if (site == nullptr || *site != "cross-site") return;
+  const std::string* mode = request.header("sec-fetch-mode");
+  if (request.method == "GET" && mode != nullptr && *mode == "navigate") return;
   throw Refusal{.status = 403, .message = "a page of another site sent this; CORS is off"};
 }
 
 std::string key_of(const Exchange& e) {
   const auto after = [&](std::string_view scheme) -> std::string {
     const std::string* field = e.request.header("authorization");
-    return field != nullptr && field->starts_with(scheme) ? field->substr(scheme.size()) : "";
+    const bool is_it = field != nullptr && lower_case(field->substr(0, scheme.size())) ==
+                                               lower_case(std::string(scheme));
+    return is_it ? field->substr(scheme.size()) : "";
   };
   if (e.dialect == Dialect::deepl) return after("DeepL-Auth-Key ");
   std::string key = after("Bearer ");
@@ -89,7 +98,8 @@ const Route& route_of(const HttpRequest& request) {
   if (other != nullptr) {
     throw Refusal{
         .status = 405,
-        .message = fmt::format("{} takes {}, not {}", other->path, other->method, request.method)};
+        .message = fmt::format("{} takes {}, not {}", other->path, other->method, request.method),
+        .allow = other->method};
   }
   throw Refusal{.status = 404, .message = "there is no such path"};
 }
@@ -101,6 +111,7 @@ std::span<const Route> routes() { return kRoutes; }
 void answer_request(Service& service, HttpRequest request, const std::shared_ptr<Reply>& reply,
                     uint64_t number) {
   const auto e = std::make_shared<Exchange>(service, std::move(request), reply, number);
+  const FieldsByKey by_key;
   try {
     check_host(service, e->request);
     check_origin(e->request);

@@ -70,9 +70,31 @@ struct Pending {
   }
 };
 
+// Before they are tokenized: that costs more than to count them.
+void check_parts(const SplitTexts& split, int64_t most) {
+  if (std::ssize(split.texts) <= most && split.begins.back() > static_cast<size_t>(most)) {
+    refuse("the texts have more than {} parts; send fewer at once", most);
+  }
+}
+
+// Cuts or refuses a text that is too long whatever its tokens are. returns: whether it was cut
+bool fit_bytes(std::string& text, int64_t longest, bool truncates, size_t number) {
+  constexpr int64_t kBytes = 64;  // a token; words have 5, runs of spaces more
+  const int64_t most = kBytes * std::min(longest, int64_t{1} << 32);
+  if (std::ssize(text) <= most) return false;
+  if (!truncates) {
+    refuse("text {}: {} bytes; the model takes {} tokens", number, text.size(), longest);
+  }
+  size_t end = static_cast<size_t>(most);
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return true;
+}
+
 }  // namespace
 
-SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language) {
+SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language,
+                       int64_t most) {
   SplitTexts split{.texts = std::move(texts)};
   std::optional<SentenceSplitter> splitter;
   if (splits) splitter.emplace(language);
@@ -82,17 +104,19 @@ SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::s
     // A blank text stays one, which has an empty translation.
     if (parts.empty()) parts.push_back({0, text.size()});
     split.begins.push_back(split.begins.back() + parts.size());
+    check_parts(split, most);
     split.parts.push_back(std::move(parts));
   }
   return split;
 }
 
 SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
-                        std::span<const std::string> kept) {
+                        std::span<const std::string> kept, int64_t most) {
   SplitTexts split{.texts = std::move(texts)};
   for (const std::string& text : split.texts) {
     split.marked.push_back(are_html ? MarkedText::of_html(text) : MarkedText::of_text(text, kept));
     split.begins.push_back(split.begins.back() + split.marked.back().texts().size());
+    check_parts(split, most);
   }
   return split;
 }
@@ -162,7 +186,8 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
   std::vector<size_t> empty;
   int64_t tokens = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    int64_t cut = 0;
+    const int64_t longest = model.loaded().translator().facts().longest_source;
+    int64_t cut = fit_bytes(work.texts[i], longest, work.truncates, i + 1) ? 1 : 0;
     const std::vector<int32_t>& ids = work.sources.emplace_back(source_ids(
         model.loaded(), work.texts[i], fmt::format("text {}", i + 1), work.truncates, &cut));
     work.are_cut.push_back(cut > 0);
@@ -173,6 +198,7 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
     TranslateOptions options = work.options;
     if (options.prefixes.size() > 1) options.prefixes = {work.options.prefixes[i]};
     tokens += std::ssize(ids);
+    if (tokens > e->service.budget().most()) take_room(e->service, tokens);  // refuses them
     Request request = translation_request(model.loaded().translator(), ids, options);
     if (work.on_partial) {
       request.on_step = [pending, i, shared = SharedBeginning()](const DecodeStep& step) mutable {

@@ -33,10 +33,12 @@ struct SplitTexts {
                      std::span<const MarkedText::Links> links = {}) const;
 };
 /// splits: whether sentences are sought; language: "en", see SentenceSplitter
-SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language);
+/// most: parts of all texts together    Errors: Refusal if there are more.
+SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language,
+                       int64_t most);
 /// The same of HTML, or of texts with spans to keep: see MarkedText.
 SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
-                        std::span<const std::string> kept);
+                        std::span<const std::string> kept, int64_t most);
 
 struct TranslationWork {
   SharedModel model = {};
@@ -70,7 +72,8 @@ std::vector<MarkedText::Links> links_of(std::span<const Alignment> alignments);
 
 /// Tokenizes the texts and hands them to the engine; the exchange fails if one of them cannot be
 /// translated. An empty text has an empty translation.
-/// Errors: Refusal 429 where the queue is full, 400 for a text that is too long.
+/// Errors: Refusal 429 where the queue is full, 400 for a text that is too long: one of 64 bytes
+/// for each token that the model takes is, whatever its tokens are, and is not tokenized.
 void start_translation(const SharedExchange& e, TranslationWork work);
 
 /// Sets the languages of a model of several for the texts of one request, which are tokenized

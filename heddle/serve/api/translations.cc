@@ -168,7 +168,7 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
   const bool splits = bool_of(body, "split_sentences", false);
   asked.has_parts = splits || has_kept || is_html;
   if (!has_kept && !is_html) {
-    asked.split = split_texts(std::move(texts), splits, language);
+    asked.split = split_texts(std::move(texts), splits, language, most_sequences(e.service));
     return;
   }
   if (splits) refuse("`split_sentences` goes neither with `format` html nor with `keep`");
@@ -176,7 +176,13 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
   if (asked.streams) refuse("`stream` takes neither `format` html nor `keep`");
   std::vector<std::string> kept;
   if (has_kept) kept = texts_of(body, "keep", e.service.options().most_texts);
-  asked.split = marked_texts(std::move(texts), is_html, kept);
+  constexpr size_t kLongest = 1024;  // bytes of one
+  for (const std::string& one : kept) {
+    if (one.size() > kLongest) {
+      refuse("`keep` has a span of {} bytes; at most {}", one.size(), kLongest);
+    }
+  }
+  asked.split = marked_texts(std::move(texts), is_html, kept, most_sequences(e.service));
 }
 
 }  // namespace

@@ -49,6 +49,11 @@ ServerUrl server_url(const std::string& url) {
   return found;
 }
 
+std::string host_field(const std::string& host, int port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+}
+
 struct ApiClient::Connection {
   asio::io_context context{1};
   beast::tcp_stream stream{context};
@@ -141,7 +146,7 @@ ApiClient::~ApiClient() = default;
 Json ApiClient::post(const std::string& path, const Json& body,
                      const std::function<void(const Json&)>& on_event) {
   http::request<http::string_body> request(http::verb::post, path, 11);
-  request.set(http::field::host, fmt::format("{}:{}", options_.server.host, options_.server.port));
+  request.set(http::field::host, host_field(options_.server.host, options_.server.port));
   request.set(http::field::content_type, "application/json");
   if (!options_.key.empty()) request.set(http::field::authorization, "Bearer " + options_.key);
   request.body() = body.dump();

@@ -16,6 +16,8 @@ struct ServerUrl {
 };
 /// Errors: usage for anything else; TLS is a proxy's.
 ServerUrl server_url(const std::string& url);
+/// What the Host field of a request says: "localhost:8080", "[::1]:8080".
+std::string host_field(const std::string& host, int port);
 
 class ApiClient {
  public:

@@ -40,7 +40,7 @@ class Reply {
   virtual void write(std::string part) = 0;
   virtual void end() = 0;
   /// Called once, on the server's thread, if the client leaves, or reads too slowly, before the
-  /// response is whole. Set before the handler returns.
+  /// response is whole. Several are called in their order. Set before the handler returns.
   virtual void on_gone(std::function<void()> f) = 0;
 };
 

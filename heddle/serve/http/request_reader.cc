@@ -24,6 +24,22 @@ bool has_whole_line(std::string_view rest) {
   return rest.find(is_last ? "\r\n\r\n" : "\r\n") != rest.npos;
 }
 
+// A target with its server, as a proxy may send it: "http://host:port/path" is /path, asked of that
+// host whatever the field says (RFC 9112, 3.2.2).
+void take_authority(HttpRequest& request) {
+  constexpr boost::beast::string_view kScheme = "http://";
+  const boost::beast::string_view path(request.path.data(), request.path.size());
+  if (!boost::beast::iequals(path.substr(0, kScheme.size()), kScheme)) return;
+  const size_t end =
+      std::min(request.path.find_first_of("/?", kScheme.size()), request.path.size());
+  const std::string host = request.path.substr(kScheme.size(), end - kScheme.size());
+  request.path.erase(0, end);
+  if (!request.path.starts_with('/')) request.path.insert(0, "/");
+  for (auto& [name, value] : request.headers) {
+    if (name == "host") value = host;
+  }
+}
+
 }  // namespace
 
 struct RequestReader::Parser {
@@ -112,7 +128,9 @@ RequestReader::State RequestReader::check_header() {
   if (has_coding && header.count(http::field::content_length) > 0) {
     return refuse(400, "the request has both Transfer-Encoding and Content-Length");
   }
-  if (has_coding && !parser_->http.chunked()) {
+  // Of several codings the parser looks at the last; whoever stands between may look at all.
+  if (has_coding && (header.count(http::field::transfer_encoding) > 1 ||
+                     !boost::beast::iequals(header[http::field::transfer_encoding], "chunked"))) {
     return refuse(400, "the Transfer-Encoding is not the one that is known here: chunked");
   }
   if (header.count(http::field::host) > 1) return refuse(400, "the request has two Host fields");
@@ -139,6 +157,7 @@ HttpRequest RequestReader::take() {
                       .path = std::string(message.target()),
                       .body = std::move(message.body())};
   request.headers = std::move(headers_);
+  take_authority(request);
   const size_t mark = request.path.find('?');
   if (mark != std::string::npos) {
     request.query = request.path.substr(mark + 1);

@@ -210,8 +210,10 @@ void HttpServer::Session::close_if_idle() {
 
 namespace {
 
-// length: the field that says where the body ends, with its line's end; "": with the connection
-std::string head_of(const HttpResponse& response, bool is_kept, std::string_view length) {
+// connection: what the field of this name says; length: the field that says where the body ends,
+// with its line's end; "": with the connection
+std::string head_of(const HttpResponse& response, std::string_view connection,
+                    std::string_view length) {
   const auto status = http::int_to_status(static_cast<unsigned>(response.status));
   const auto reason = http::obsolete_reason(status);
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status,
@@ -221,7 +223,7 @@ std::string head_of(const HttpResponse& response, bool is_kept, std::string_view
   };
   if (!response.content_type.empty()) add("Content-Type", response.content_type);
   for (const auto& [name, value] : response.headers) add(name, value);
-  if (!is_kept) add("Connection", "close");
+  if (!connection.empty()) add("Connection", connection);
   return head.append(length).append("\r\n");
 }
 
@@ -263,12 +265,17 @@ bool HttpServer::Session::is_taking() {
   return true;
 }
 
+// A client of HTTP/1.0 believes that the connection ends if it is not told otherwise.
+std::string_view HttpServer::Session::connection() const {
+  return !is_kept_ ? "close" : is_old_ ? "keep-alive" : "";
+}
+
 void HttpServer::Session::send(HttpResponse response) {
   on_gone_ = {};
   state_ = State::sending;
   is_kept_ = is_kept_ && !server_->is_draining_;
   std::string bytes =
-      head_of(response, is_kept_, fmt::format("Content-Length: {}\r\n", response.body.size()));
+      head_of(response, connection(), fmt::format("Content-Length: {}\r\n", response.body.size()));
   if (!is_head_) bytes += response.body;
   put(std::move(bytes),
       [self = shared_from_this()](ErrorCode error) { error ? self->close() : self->finish(); });
@@ -276,7 +283,7 @@ void HttpServer::Session::send(HttpResponse response) {
 
 void HttpServer::Session::begin(const HttpResponse& head) {
   is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
-  head_ = head_of(head, is_kept_, is_old_ ? "" : "Transfer-Encoding: chunked\r\n");
+  head_ = head_of(head, connection(), is_old_ ? "" : "Transfer-Encoding: chunked\r\n");
   pump_soon();
 }
 
@@ -406,7 +413,12 @@ void HttpServer::SessionReply::end() {
 }
 void HttpServer::SessionReply::on_gone(std::function<void()> f) {
   const std::shared_ptr<Session> at = session_.lock();
-  if (at && at->number_ == number_) at->on_gone_ = std::move(f);
+  if (!at || at->number_ != number_) return;
+  if (!at->on_gone_) return void(at->on_gone_ = std::move(f));
+  at->on_gone_ = [first = std::move(at->on_gone_), then = std::move(f)] {
+    first();
+    then();
+  };
 }
 
 // --- what others see -----------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void put(std::string bytes, std::function<void(ErrorCode)> then);
   int untaken();  ///< bytes that wait for the client in the system
   std::shared_ptr<Session> settle();
+  std::string_view connection() const;  ///< what the field of this name says; "" for nothing
   void send(HttpResponse response);
   void begin(const HttpResponse& head);
   void write(std::string part);

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <functional>
-#include <optional>
 
+#include "heddle/text/strings/html_entities.h"
+#include "heddle/text/strings/longest_matches.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -43,49 +43,6 @@ bool is_kept_whole(std::string_view name) {
   return is_one_of(name, kNames);
 }
 
-// Of "65" or "x41".
-std::optional<std::string> text_of_code(std::string_view number) {
-  const bool is_hex = number.starts_with("x") || number.starts_with("X");
-  if (is_hex) number.remove_prefix(1);
-  uint32_t code = 0;
-  const auto read =
-      std::from_chars(number.data(), number.data() + number.size(), code, is_hex ? 16 : 10);
-  const bool is_character = code >= 32 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
-  if (read.ec != std::errc() || read.ptr != number.data() + number.size() || !is_character)
-    return {};
-  std::string text;
-  append_utf8(code, text);
-  return text;
-}
-
-// Texts of &NAME; that people write; others stay as they are.
-std::string without_entities(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string_view longest = text.substr(i, 10);
-    const size_t length = text[i] == '&' ? longest.find(';') : text.npos;
-    if (length == text.npos) {
-      out += text[i];
-      continue;
-    }
-    const std::string_view name = longest.substr(1, length - 1);
-    static constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
-        {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}, {"nbsp", "\u00a0"}};
-    const auto* const named =
-        std::ranges::find(kNamed, name, [](const auto& n) { return n.first; });
-    std::optional<std::string> value;
-    if (named != std::end(kNamed)) value = std::string(named->second);
-    if (name.starts_with("#")) value = text_of_code(name.substr(1));
-    if (!value) {
-      out += text[i];
-      continue;
-    }
-    out += *value;
-    i += length;
-  }
-  return out;
-}
-
 // "<a href=x>": where it ends, behind ">"; npos if it does not before another begins.
 size_t end_of_tag(std::string_view html, size_t begin) {
   char quote = 0;
@@ -103,13 +60,13 @@ size_t end_of_tag(std::string_view html, size_t begin) {
   return html.npos;
 }
 
-// Of "<A href=x>" "a".
-std::string name_of(std::string_view tag) {
+// Of "<A href=x>" "A".
+std::string_view name_of(std::string_view tag) {
   size_t begin = 1;
   if (begin < tag.size() && tag[begin] == '/') ++begin;
   size_t end = begin;
   while (end < tag.size() && !is_space(tag[end]) && tag[end] != '>' && tag[end] != '/') ++end;
-  return lower_case(std::string(tag.substr(begin, end - begin)));
+  return tag.substr(begin, end - begin);
 }
 
 size_t end_of_core(std::string_view word) {
@@ -136,7 +93,7 @@ class MarkedText::Reader {
   void add_mark(std::string_view text);
   void add_literal(std::string_view text);
   void take_tag(std::string_view html, size_t& at);
-  void open(std::string_view tag, const std::string& name);
+  void open(std::string_view tag);
   void close(std::string_view tag, const std::string& name);
   void finish();
 
@@ -188,10 +145,10 @@ void MarkedText::Reader::add_literal(std::string_view text) {
   to_.pieces_.back().literal += text;
 }
 
-void MarkedText::Reader::open(std::string_view tag, const std::string& name) {
+void MarkedText::Reader::open(std::string_view tag) {
   if (stack_.size() >= kDeepest) return add_mark(tag);
   const auto id = static_cast<int32_t>(to_.elements_.size());
-  to_.elements_.push_back({std::string(tag), name, segment().words.size()});
+  to_.elements_.push_back({std::string(tag), std::string(name_of(tag)), segment().words.size()});
   segment().elements.push_back(id);
   stack_.push_back(id);
 }
@@ -199,7 +156,7 @@ void MarkedText::Reader::open(std::string_view tag, const std::string& name) {
 // What was not opened stays as it is.
 void MarkedText::Reader::close(std::string_view tag, const std::string& name) {
   for (size_t i = stack_.size(); i-- > 0;) {
-    if (to_.elements_[static_cast<size_t>(stack_[i])].name != name) continue;
+    if (lower_case(to_.elements_[static_cast<size_t>(stack_[i])].name) != name) continue;
     stack_.resize(i);
     return;
   }
@@ -224,7 +181,7 @@ void MarkedText::Reader::take_tag(std::string_view html, size_t& at) {
     return;
   }
   const std::string_view tag = html.substr(at, end - at);
-  const std::string name = name_of(tag);
+  const std::string name = lower_case(name_of(tag));
   at = end;
   const bool closes = tag[1] == '/', is_whole = tag.ends_with("/>") || is_void(name);
   if (is_block(name)) return add_literal(tag);
@@ -232,10 +189,10 @@ void MarkedText::Reader::take_tag(std::string_view html, size_t& at) {
   const bool is_kept = is_kept_whole(name) || tag.find("translate=\"no\"") != tag.npos ||
                        tag.find("notranslate") != tag.npos;
   if (is_whole) return add_mark(tag);
-  if (!is_kept) return open(tag, name);
+  if (!is_kept) return open(tag);
   // With all up to its end.
   size_t last = html.find("</", end);
-  while (last != html.npos && name_of(html.substr(last, name.size() + 3)) != name) {
+  while (last != html.npos && lower_case(name_of(html.substr(last, name.size() + 3))) != name) {
     last = html.find("</", last + 2);
   }
   if (last != html.npos) last = end_of_tag(html, last);
@@ -257,12 +214,10 @@ void MarkedText::Reader::read_html(std::string_view html) {
 }
 
 void MarkedText::Reader::read_text(std::string_view text, std::span<const std::string> kept) {
+  const std::vector<size_t> lengths = longest_matches(text, kept);
   size_t from = 0;
   for (size_t at = 0; at < text.size();) {
-    size_t length = 0;
-    for (const std::string& one : kept) {
-      if (one.size() > length && text.substr(at).starts_with(one)) length = one.size();
-    }
+    const size_t length = lengths[at];
     if (length == 0) {
       ++at;
       continue;

@@ -50,8 +50,8 @@ class MarkedText {
     std::vector<int32_t> elements;  // that begin in it
   };
   struct Element {
-    std::string open, name;
-    size_t before = 0;  // the word of its segment that it begins at
+    std::string open, name;  // the tag, and its name as it is written there
+    size_t before = 0;       // the word of its segment that it begins at
   };
   // What stands as it is, then a segment.
   struct Piece {
