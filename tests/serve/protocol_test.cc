@@ -43,8 +43,8 @@ TEST(Protocol, a_target_with_its_server_is_that_of_its_host) {
   options.hosts = {"localhost"};
   const Running running(options);
   const auto asked = [&](const std::string& target, const std::string& host) {
-    return ask(running.port(), "GET " + target + " HTTP/1.1\r\nHost: " + host +
-                                   "\r\nConnection: close\r\n\r\n")
+    return ask(running.port(),
+               "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
         .status;
   };
   EXPECT_EQ(asked("http://localhost:8080/v1/models", "localhost"), 200);
@@ -127,17 +127,16 @@ TEST(Bounds, texts_of_more_parts_than_a_request_may_have_are_refused_uncounted) 
   Running running(options);
   std::string sentences, blocks;
   for (int i = 0; i < 9; ++i) sentences += "A dog runs. ", blocks += "<p>a dog</p>";
-  for (const Json& body :
-       {Json::object({{"text", sentences}, {"split_sentences", true}}),
-        Json::object({{"text", blocks}, {"format", "html"}})}) {
+  for (const Json& body : {Json::object({{"text", sentences}, {"split_sentences", true}}),
+                           Json::object({{"text", blocks}, {"format", "html"}})}) {
     const Answer answer = post(running.port(), "/v1/translations", body.dump());
     EXPECT_EQ(answer.status, 400);
     EXPECT_NE(answer.body.find("more than 8 parts"), std::string::npos) << answer.body;
   }
-  EXPECT_EQ(post(running.port(), "/translate",
-                 Json::object({{"q", sentences}, {"target", "de"}}).dump())
-                .status,
-            400);
+  EXPECT_EQ(
+      post(running.port(), "/translate", Json::object({{"q", sentences}, {"target", "de"}}).dump())
+          .status,
+      400);
   const Json fewer = Json::object({{"text", blocks.substr(12)}, {"format", "html"}});
   EXPECT_EQ(post(running.port(), "/v1/translations", fewer.dump()).status, 200);
 }
@@ -150,10 +149,8 @@ TEST(Bounds, a_text_of_too_many_bytes_is_refused_by_them_or_cut) {
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find("bytes; the model takes"), std::string::npos) << refused.body;
   const Json cut = Json::object({{"text", "a dog" + spaces}, {"truncate", true}});
-  const Json one = post(running.port(), "/v1/translations", cut.dump())
-                       .json()
-                       .at("translations")
-                       .as_array()[0];
+  const Json one =
+      post(running.port(), "/v1/translations", cut.dump()).json().at("translations").as_array()[0];
   EXPECT_TRUE(one.at("truncated").as_bool());
   EXPECT_EQ(post(running.port(), "/v1/translations",
                  Json::object({{"text", "a"}, {"keep", std::string(1025, 'k')}}).dump())
