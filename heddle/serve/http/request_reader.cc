@@ -64,56 +64,65 @@ RequestReader::State RequestReader::refuse(int status, std::string message) {
 RequestReader::State RequestReader::advance() {
   size_t read = 0;
   while (state_ != State::whole && state_ != State::refused && read < bytes_.size()) {
-    if (state_ == State::idle) {
-      parser_ = std::make_unique<Parser>();
-      parser_->http.header_limit(static_cast<uint32_t>(limits_.header_bytes) +
-                                 1);  // looked at here
-      parser_->http.body_limit(static_cast<uint64_t>(limits_.body_bytes));
-      state_ = State::header;
-    }
-    size_t end = bytes_.size();
-    if (state_ == State::header) {
-      // The parser gets a header whole: what it says of a part depends on the part.
-      const size_t blank = bytes_.find("\r\n\r\n", read);
-      end = blank == std::string::npos ? end : blank + 4;
-      if (static_cast<int64_t>(end - read) > limits_.header_bytes) {
-        return refuse(431, fmt::format("the header is longer than {} bytes", limits_.header_bytes));
-      }
-      if (blank == std::string::npos) break;
-    }
-    const std::string_view rest = std::string_view(bytes_).substr(read, end - read);
-    // Of a first chunk that is the last, it asks for more: a debug build aborts on 4 bytes.
-    const bool is_empty = at_chunk_line_ && parser_->http.get().body().empty();
-    if (is_empty && rest.size() == 4 && rest.starts_with("0\r\n")) break;
-    boost::system::error_code error;
-    const size_t taken = parser_->http.put(boost::asio::buffer(rest), error);
-    read += taken;
-    const bool wants_more = error == http::error::need_more;
-    if (error && !wants_more) {
-      if (error == http::error::body_limit) {
-        return refuse(413, fmt::format("the body is longer than {} bytes", limits_.body_bytes));
-      }
-      return refuse(400, "this is no HTTP/1.1 request: " + error.message());
-    }
-    if (state_ == State::header && parser_->http.is_header_done()) {
-      state_ = State::body;
-      if (check_header() == State::refused) return state_;
-    }
-    if (parser_->http.is_done()) state_ = State::whole;
-    at_chunk_line_ = wants_more && state_ == State::body && parser_->http.chunked();
-    // What has no end then is a quote in the line: the parser would look for it in the bytes that
-    // come next, and what it finds would depend on how many there are.
-    if (at_chunk_line_ && has_whole_line(rest.substr(taken))) {
-      return refuse(400, "a quote in the line of a chunk has no end");
-    }
-    if (wants_more || (taken == 0 && state_ != State::whole)) break;
+    if (state_ == State::idle) begin();
+    const std::string_view part = part_from(read);
+    if (part.empty() || !feed(part, read)) break;
   }
+  if (state_ == State::refused) return state_;
   bytes_.erase(0, read);
   if (state_ == State::body && std::ssize(bytes_) > limits_.header_bytes) {
     // What the parser does not take of a body is the line of a chunk's size.
     return refuse(400, "the line of a chunk is too long");
   }
   return state_;
+}
+
+void RequestReader::begin() {
+  parser_ = std::make_unique<Parser>();
+  parser_->http.header_limit(static_cast<uint32_t>(limits_.header_bytes) + 1);  // looked at here
+  parser_->http.body_limit(static_cast<uint64_t>(limits_.body_bytes));
+  state_ = State::header;
+}
+
+std::string_view RequestReader::part_from(size_t read) {
+  const std::string_view rest = std::string_view(bytes_).substr(read);
+  if (state_ != State::header) {
+    // Of a first chunk that is the last, the parser asks for more: a debug build aborts on 4 bytes.
+    const bool is_empty = at_chunk_line_ && parser_->http.get().body().empty();
+    return is_empty && rest.size() == 4 && rest.starts_with("0\r\n") ? "" : rest;
+  }
+  // The parser gets a header whole: what it says of a part depends on the part.
+  const size_t blank = rest.find("\r\n\r\n");
+  const std::string_view header = rest.substr(0, blank == rest.npos ? blank : blank + 4);
+  if (std::ssize(header) > limits_.header_bytes) {
+    refuse(431, fmt::format("the header is longer than {} bytes", limits_.header_bytes));
+    return "";
+  }
+  return blank == rest.npos ? "" : header;
+}
+
+bool RequestReader::feed(std::string_view part, size_t& read) {
+  boost::system::error_code error;
+  const size_t taken = parser_->http.put(boost::asio::buffer(part), error);
+  read += taken;
+  const bool wants_more = error == http::error::need_more;
+  if (error == http::error::body_limit) {
+    refuse(413, fmt::format("the body is longer than {} bytes", limits_.body_bytes));
+  } else if (error && !wants_more) {
+    refuse(400, "this is no HTTP/1.1 request: " + error.message());
+  } else if (state_ == State::header && parser_->http.is_header_done()) {
+    state_ = State::body;
+    check_header();
+  }
+  if (state_ == State::refused) return false;
+  if (parser_->http.is_done()) state_ = State::whole;
+  at_chunk_line_ = wants_more && state_ == State::body && parser_->http.chunked();
+  // What has no end then is a quote in the line: the parser would look for it in the bytes that
+  // come next, and what it finds would depend on how many there are.
+  if (at_chunk_line_ && has_whole_line(part.substr(taken))) {
+    refuse(400, "a quote in the line of a chunk has no end");
+  }
+  return !wants_more && (taken > 0 || state_ == State::whole);
 }
 
 RequestReader::State RequestReader::check_header() {

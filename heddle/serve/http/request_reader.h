@@ -42,6 +42,12 @@ class RequestReader {
  private:
   struct Parser;
   State advance();
+  void begin();
+  // What the parser is to be given of the bytes from there on; "" if it must wait for more, or is
+  // refused.
+  std::string_view part_from(size_t read);
+  // Adds to `read` what the parser takes. returns: whether it may take more
+  bool feed(std::string_view part, size_t& read);
   State check_header();
   State refuse(int status, std::string message);
 
