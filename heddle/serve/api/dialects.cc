@@ -81,6 +81,57 @@ class JoinedTexts {
 
 // --- LibreTranslate ------------------------------------------------------------------------------
 
+namespace {
+
+// Languages and translations come in any order, on any thread; the later sends both.
+class LibreAnswer {
+ public:
+  // parts: of the answer, each of which is taken once
+  LibreAnswer(SharedExchange e, std::shared_ptr<const DialectRequest> asked, bool is_list,
+              int parts)
+      : exchange_(std::move(e)), asked_(std::move(asked)), is_list_(is_list), missing_(parts) {}
+
+  // found: of each text; none where nothing tells languages
+  void take_languages(const std::vector<DetectedLanguages>& found) {
+    const auto best = [&](size_t i) {
+      DetectedLanguage one{.language = asked_->model->source_language};
+      if (!found.empty() && !found[i].empty()) one = found[i][0];
+      return Json::object({{"confidence", 100 * one.confidence}, {"language", one.language}});
+    };
+    take(Json::object({{"detectedLanguage", listed(best)}}));
+  }
+  void take_translations(const JoinedTexts& joined, bool has_alternatives) {
+    Json json =
+        Json::object({{"translatedText", listed([&](size_t i) { return joined.text(i); })}});
+    if (has_alternatives) {
+      json["alternatives"] = listed([&](size_t i) { return joined.alternatives(i); });
+    }
+    take(json);
+  }
+
+ private:
+  void take(const Json& part) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, value] : part.as_object()) json_[key] = value;
+    if (--missing_ == 0) exchange_->send(json_);
+  }
+  Json listed(const std::function<Json(size_t)>& of) const {
+    if (!is_list_) return of(0);
+    Json list = Json::array();
+    for (size_t i = 0; i < asked_->split.texts.size(); ++i) list.push_back(of(i));
+    return list;
+  }
+
+  const SharedExchange exchange_;
+  const std::shared_ptr<const DialectRequest> asked_;
+  const bool is_list_;
+  std::mutex mutex_;
+  Json json_ = Json::object();
+  int missing_;
+};
+
+}  // namespace
+
 void libre_translate(const SharedExchange& e) {
   const Json body = body_of(*e);
   const bool is_html = choice_of(body, "format", {"text", "html"}) == "html";
@@ -99,45 +150,16 @@ void libre_translate(const SharedExchange& e) {
   work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
   work.options.scores = alternatives > 0;
 
-  // Languages and translations come in any order, on any thread; the later sends both.
-  struct Answer {
-    std::mutex mutex = {};
-    Json json = Json::object();
-    int missing = 1;
-  };
-  const auto answer = std::make_shared<Answer>();
-  const auto listed = [asked, is_list](const auto& of) {
-    if (!is_list) return Json(of(0));
-    Json list = Json::array();
-    for (size_t i = 0; i < asked->split.texts.size(); ++i) list.push_back(of(i));
-    return list;
-  };
-  const auto take_languages = [=](const std::vector<DetectedLanguages>& found) {
-    answer->json["detectedLanguage"] = listed([&](size_t i) {
-      DetectedLanguage best{.language = asked->model->source_language};
-      if (!found.empty() && !found[i].empty()) best = found[i][0];
-      return Json::object({{"confidence", 100 * best.confidence}, {"language", best.language}});
-    });
-  };
+  const auto answer = std::make_shared<LibreAnswer>(e, asked, is_list, is_auto ? 2 : 1);
   if (const auto classifier = is_auto ? language_classifier(e->service) : nullptr) {
-    ++answer->missing;
-    start_detection(e, classifier, asked->split.texts,
-                    [=](const std::vector<DetectedLanguages>& found) {
-                      const std::lock_guard lock(answer->mutex);
-                      take_languages(found);
-                      if (--answer->missing == 0) e->send(answer->json);
-                    });
+    start_detection(
+        e, classifier, asked->split.texts,
+        [answer](const std::vector<DetectedLanguages>& found) { answer->take_languages(found); });
   } else if (is_auto) {
-    take_languages({});
+    answer->take_languages({});
   }
   work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
-    const JoinedTexts joined(asked, done, all);
-    const std::lock_guard lock(answer->mutex);
-    answer->json["translatedText"] = listed([&](size_t i) { return joined.text(i); });
-    if (alternatives > 0) {
-      answer->json["alternatives"] = listed([&](size_t i) { return joined.alternatives(i); });
-    }
-    if (--answer->missing == 0) e->send(answer->json);
+    answer->take_translations(JoinedTexts(asked, done, all), alternatives > 0);
   };
   start_translation(e, std::move(work));
 }
