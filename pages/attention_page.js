@@ -163,7 +163,8 @@
     el("div", {class: "columns two"},
       el("div", {}, pickers, el("div", {class: "row"}, view.element, unit.element), title, statistics, body, exports),
       el("section", {}, el("h2", {}, "Heads compared"), finder(), table.element,
-        el("p", {class: "faint small"}, "Importance: " + data.measure + " when the head's output is replaced by zeros. " +
+        el("p", {class: "faint small"}, (attention.heads.some((h) => h.importance !== null)
+          ? "Importance: " + data.measure + " when the head's output is replaced by zeros. " : "") +
           "Entropy: how far attention is spread. Distance: how far away, in tokens, the words are that it looks at. Layers and heads are counted from 0."))));
   table.show({from: data.from || "", to: data.to || ""});
   drawPickers();

@@ -154,19 +154,35 @@
       g.putImageData(image, Math.round(p.left * scale), Math.round(p.top * scale));
     };
 
+    // What numbers are written as: with as many digits as all of them have room for; "" where they have none.
+    const textsOf = (g, p) => {
+      if (!o.values || p.w < 26 || p.h < 13) return () => "";
+      if (o.cellText) return o.cellText;
+      const ways = [(x) => heddle.number(x, 2), (x) => heddle.number(x, 1), (x) => x.toFixed(1).replace(/^-0.0$/, "0.0").replace("-", "−"),
+        (x) => x.toFixed(0).replace(/^-0$/, "0").replace("-", "−")].slice(p.w >= 44 ? 0 : 2);
+      const way = ways.find((one) => {
+        for (let k = 0; k < view.rows * view.cols; ++k) {
+          const x = o.value(view.row + Math.floor(k / view.cols), view.col + k % view.cols);
+          if (x !== null && !Number.isNaN(x) && g.measureText(one(x)).width > p.w - 2) return false;
+        }
+        return true;
+      });
+      return (i, j) => { const x = o.value(i, j); return !way || x === null ? "" : Number.isNaN(x) ? "−∞" : way(x); };
+    };
+
     const drawCells = (g, p) => {
       const paint = painter();
+      g.font = heddle.font(11);
+      const textOf = textsOf(g, p);
       const gap = Math.min(p.w, p.h) >= 8 ? 1 : 0;
       for (let i = 0; i < view.rows; ++i) {
         for (let j = 0; j < view.cols; ++j) {
           const x = o.value(view.row + i, view.col + j), rgb = paint(view.row + i, view.col + j, x);
           g.fillStyle = `rgb(${rgb})`;
           g.fillRect(p.left + j * p.w, p.top + i * p.h, p.w - gap, p.h - gap);
-          if (!o.values || p.w < 26 || p.h < 13 || x === null) continue;
-          const text = o.cellText ? o.cellText(view.row + i, view.col + j) : Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
+          const text = x === null ? "" : textOf(view.row + i, view.col + j);
+          if (!text || g.measureText(text).width > p.w - 2) continue;
           g.fillStyle = luminance(rgb) > 0.18 ? "#000" : "#fff";
-          g.font = heddle.font(11);
-          if (g.measureText(text).width > p.w - 2) continue;
           g.textAlign = "center";
           g.textBaseline = "middle";
           g.fillText(text, p.left + (j + 0.5) * p.w, p.top + (i + 0.5) * p.h);

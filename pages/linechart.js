@@ -3,6 +3,7 @@
 //   heddle.lineChart({
 //     caption, title, xTitle, yTitle, series: [{name, x: [..], y: [..], color, dashed, noisy}],
 //     xLog: false, yLog: false, yZero: false   (the y axis begins at 0)
+//     yMost: 1   (no y is below 0 or above this: the axis of a constant does not go beyond)
 //     smoothing: 0 to 1   (a noisy curve is drawn smoothed, and faint as it is)
 //     height: 320, xText: (x) => text, yText: (y) => text, hidden: [names], onHide: (names) => {}
 //   }) -> {element, redraw(changes), svg}
@@ -47,7 +48,7 @@
     });
   };
 
-  const axis = (values, isLog, zero, count) => {
+  const axis = (values, isLog, zero, count, most) => {
     let low = Infinity, high = -Infinity;
     for (const x of values) {
       if (x === null || !Number.isFinite(x) || (isLog && x <= 0)) continue;
@@ -56,9 +57,12 @@
     }
     if (low > high) { low = isLog ? 1 : 0; high = isLog ? 10 : 1; }
     if (zero && !isLog) { low = Math.min(low, 0); high = Math.max(high, 0); }
+    if (low === high && most) { low = 0; high = most; }
     if (low === high) { low = isLog ? low / 2 : low - (Math.abs(low) || 1) / 2; high = isLog ? high * 2 : high + (Math.abs(high) || 1) / 2; }
     const at = isLog ? (x) => Math.log(x / low) / Math.log(high / low) : (x) => (x - low) / (high - low);
-    return {low, high, at, ticks: isLog ? logTicks(low, high) : linearTicks(low, high, count)};
+    const ticks = isLog ? logTicks(low, high) : linearTicks(low, high, count), whole = ticks.filter(Number.isInteger);
+    // Of updates there are no halves.
+    return {low, high, at, ticks: whole.length > 1 && values.every(Number.isInteger) ? whole : ticks};
   };
 
   // Of the points that share a column of pixels, the first, lowest, highest and last.
@@ -89,7 +93,14 @@
     let plot = null, index = -1, wide = 720, left = 64;  // pixels that there are, those beside the axis
     const colorOf = (s, i) => s.color || heddle.seriesColor(i);
     const xText = (x) => (o.xText ? o.xText(x) : heddle.number(x));
-    const yText = (y) => (o.yText ? o.yText(y) : heddle.number(y));
+    const yText = (y, digits = 4) => (o.yText ? o.yText(y) : heddle.number(y, digits));
+    // With as many digits as it takes to tell them apart.
+    const tickTexts = (ticks) => {
+      for (let digits = 4;; ++digits) {
+        const texts = ticks.map((t) => yText(t, digits));
+        if (digits === 9 || new Set(texts).size === texts.length) return texts;
+      }
+    };
     const shown = () => o.series.map((s, i) => ({...s, i, raw: null}))
       .map((s) => (s.noisy && o.smoothing > 0 ? {...s, raw: s.y, y: heddle.smoothed(s.y, o.smoothing)} : s))
       .filter((s) => !hidden.has(s.name));
@@ -97,8 +108,9 @@
     const draw = () => {
       const series = shown();
       const x = axis(series.flatMap((s) => Array.from(s.x)), o.xLog, false, Math.max(4, wide / 110));
-      const y = axis(series.flatMap((s) => Array.from(s.raw || s.y)), o.yLog, o.yZero, 6);
-      left = Math.ceil(Math.max(0, ...y.ticks.map((t) => heddle.textWidth(yText(t))))) + (o.yTitle ? 34 : 12);
+      const y = axis(series.flatMap((s) => Array.from(s.raw || s.y)), o.yLog, o.yZero, 6, o.yMost);
+      const yTexts = tickTexts(y.ticks);
+      left = Math.ceil(Math.max(0, ...yTexts.map((t) => heddle.textWidth(t)))) + (o.yTitle ? 34 : 12);
       const px = (v) => left + x.at(v) * (wide - left - kRight);
       const py = (v) => o.height - kBottom - y.at(v) * (o.height - kTop - kBottom);
       plot = {px, py, xs: [...new Set(series.flatMap((s) => Array.from(s.x)))].sort((a, b) => a - b)};
@@ -115,9 +127,9 @@
         free = px(t) + half;
         text({x: px(t), y: o.height - kBottom + 17, "text-anchor": "middle", class: "faint-text"}, xText(t));
       }
-      for (const t of y.ticks) {
+      for (const [i, t] of y.ticks.entries()) {
         svg.append(heddle.svg("line", {class: "axis", x1: left, x2: wide - kRight, y1: py(t), y2: py(t)}));
-        text({x: left - 7, y: py(t) + 4, "text-anchor": "end", class: "faint-text"}, yText(t));
+        text({x: left - 7, y: py(t) + 4, "text-anchor": "end", class: "faint-text"}, yTexts[i]);
       }
       text({x: (left + wide - kRight) / 2, y: o.height - 8, "text-anchor": "middle"}, o.xTitle || "");
       text({x: 14, y: o.height / 2 - 10, "text-anchor": "middle", transform: `rotate(-90 14 ${o.height / 2 - 10})`}, o.yTitle || "");

@@ -93,8 +93,8 @@
       : chart(`Validation loss ${per}${inNats}`, validations("loss"), nats),
     isOne ? null : chart(`Training loss ${per}${inNats}`, updates("nll"), nats));
   if (metrics.length) section("Scores of held-out data", ...metrics.map((m) => (m === "bleu"
-    ? chart("BLEU of the validation's translations, 0 to 100; higher is better", validations("bleu"), {yTitle: "BLEU", hasZero: true})
-    : chart(`Validation ${metricName(m)}, 0 to 1; higher is better`, validations(m), {yTitle: metricName(m), hasZero: true}))));
+    ? chart("BLEU of the validation's translations, 0 to 100; higher is better", validations("bleu"), {yTitle: "BLEU", hasZero: true, yMost: 100})
+    : chart(`Validation ${metricName(m)}, 0 to 1; higher is better`, validations(m), {yTitle: metricName(m), hasZero: true, yMost: 1}))));
 
   // --- what is wrong with a detector ------------------------------------------------------------
   const percent = (x) => `${(100 * x).toFixed(1)} %`;

@@ -111,23 +111,31 @@
       attention(model, () => (shown && shown.target ? shown : null))];
   };
 
-  // --- classes, or the length of a vector ---------------------------------------------------------
+  // --- classes, or a vector -----------------------------------------------------------------------
 
   const reader = (model) => {
-    const text = area("text", "Write something to classify");
+    const hasClasses = model.use === "classification";
+    const text = area("text", hasClasses ? "Write something to classify" : "Write something, and see its vector");
     const status = el("span", {class: "faint small", role: "status"});
     const result = el("div", {id: "classes"});
     text.addEventListener("input", whileWriting(status, async (signal) => {
       if (!text.value.trim()) { result.replaceChildren(); return; }
-      const json = await read(await ask("/v1/classify", {model: model.id, text: text.value}, signal));
-      result.replaceChildren(heddle.classTable(json.classes[0].probabilities));
+      if (hasClasses) {
+        const json = await read(await ask("/v1/classify", {model: model.id, text: text.value}, signal));
+        result.replaceChildren(heddle.classTable(json.classes[0].probabilities));
+        return;
+      }
+      const vector = (await read(await ask("/v1/embeddings", {model: model.id, input: text.value}, signal))).data[0].embedding;
+      const length = Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
+      result.replaceChildren(el("p", {}, `${heddle.plural(vector.length, "number")}, length ${heddle.number(length)}: `,
+        el("code", {}, vector.slice(0, 8).map((x) => heddle.number(x, 3)).join("  ") + (vector.length > 8 ? "  …" : ""))));
     }));
     return [text, status, result, attention(model, () => (text.value.trim() ? {text: text.value} : null))];
   };
 
   // --- the page -----------------------------------------------------------------------------------
 
-  const kinds = {translation: translator, generation: heddle.serveText({ask, read, area, choice}), embedding: reader,
+  const kinds = {translation: translator, generation: heddle.serveText({ask, read, area, choice}), classification: reader, embedding: reader,
     "image-classification": images.classify, "object-detection": images.detect};
   const body = el("section");
   const open = (i) => {

@@ -93,6 +93,11 @@ const char* model_use_name(ModelUse use) {
   return names[static_cast<size_t>(use)];
 }
 
+const char* ServedModel::purpose() const {
+  const bool has_classes = use == ModelUse::read && has_labels(loaded().model->head());
+  return has_classes ? "classification" : model_use_name(use);
+}
+
 SharedModel load_served_model(const std::string& argument, const ServedModelOptions& options) {
   const size_t equals = argument.find('=');
   const bool has_name = equals != std::string::npos && !std::filesystem::exists(argument);

@@ -46,6 +46,9 @@ struct ServedModel {
   LoadedModel& loaded() { return const_cast<LoadedModel&>(std::as_const(*this).loaded()); }
   /// Whether it reads images, not texts.
   bool has_images() const { return std::holds_alternative<ImageReader>(model); }
+  /// What users are told that it is for: model_use_name(), or "classification" where a model that
+  /// reads texts has classes.
+  const char* purpose() const;
 };
 
 struct ServedModelOptions {

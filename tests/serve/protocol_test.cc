@@ -38,6 +38,21 @@ TEST(Protocol, schemes_names_and_types_are_read_in_any_case) {
             200);
 }
 
+TEST(Protocol, json_that_is_called_a_form_is_json) {
+  const Running running;
+  const Answer answer = post(running.port(), "/translate", R"({"q": "a dog", "target": "de"})",
+                             "Content-Type: application/x-www-form-urlencoded\r\n");  // curl -d
+  EXPECT_EQ(answer.status, 200) << answer.body;
+}
+
+TEST(Protocol, models_that_have_classes_say_so) {
+  ServiceOptions options;
+  options.models = {language_folder()};
+  const Running running(options);
+  const Json models = get(running.port(), "/v1/models").json();
+  EXPECT_EQ(models.at("data").as_array()[0].get_string("use"), "classification");
+}
+
 TEST(Protocol, a_target_with_its_server_is_that_of_its_host) {
   ServiceOptions options = default_service();
   options.hosts = {"localhost"};

@@ -195,6 +195,20 @@ TEST(Remote, a_server_that_has_no_room_is_asked_again_when_it_says) {
   EXPECT_TRUE(contains(impatient.err, "the queue is full")) << impatient.err;
 }
 
+TEST(Remote, load_of_which_nothing_was_answered_is_a_failure) {
+  serve::HttpServer server("127.0.0.1", 0, {}, [](const serve::HttpRequest&, const auto& reply) {
+    reply->send({.status = 429, .body = "{}"});
+  });
+  std::thread thread([&] { server.run(); });
+  const CliResult result = run_heddle(
+      {"load", url_of(server.port()), "--clients", "1", "--seconds", "0.2"}, with_input("a dog\n"));
+  server.stop();
+  thread.join();
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  EXPECT_NE(result.out.find("p50 –"), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find("was answered: all were refused"), std::string::npos) << result.err;
+}
+
 TEST(Remote, servers_that_are_not_there_end_or_cut_their_answers_are_said) {
   const CliResult none =
       run_heddle({"translate", "--server", "http://127.0.0.1:1"}, with_input("a dog runs\n"));

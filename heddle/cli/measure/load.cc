@@ -67,29 +67,31 @@ Json as_json(const serve::TrafficReport& r, const serve::TrafficOptions& o) {
                             {"rate", o.rate},
                             {"goodput", static_cast<double>(r.in_time) / r.seconds},
                             {"tokens_per_second", static_cast<double>(r.tokens) / r.seconds}});
+  const auto quantile = [](const std::vector<double>& of, double share) {
+    return of.empty() ? Json() : Json(serve::TrafficReport::quantile(of, share));
+  };
   for (const auto& [name, share] :
        {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"most", 1.0}}) {
-    json["latency"][name] = serve::TrafficReport::quantile(r.latencies, share);
+    json["latency"][name] = quantile(r.latencies, share);
   }
-  json["refusal_p99"] = serve::TrafficReport::quantile(r.refusal_latencies, 0.99);
+  json["refusal_p99"] = quantile(r.refusal_latencies, 0.99);
   return json;
 }
 
 void print_report(const serve::TrafficReport& r, const serve::TrafficOptions& o) {
   const auto ms = [](const std::vector<double>& of, double share) {
-    return 1000 * serve::TrafficReport::quantile(of, share);
+    return of.empty() ? "–"
+                      : fmt::format("{:.1f}", 1000 * serve::TrafficReport::quantile(of, share));
   };
   fmt::print("{} sent in {:.1f} s: {} answered, {} refused, {} failed{}\n", r.sent, r.seconds,
              r.answered, r.refused, r.failed, r.failed > 0 ? " (" + r.first_failure + ")" : "");
-  fmt::print(
-      "  latency from the time meant: p50 {:.1f}, p90 {:.1f}, p99 {:.1f}, p99.9 {:.1f}, most "
-      "{:.1f} ms\n",
-      ms(r.latencies, 0.5), ms(r.latencies, 0.9), ms(r.latencies, 0.99), ms(r.latencies, 0.999),
-      ms(r.latencies, 1));
+  fmt::print("  latency from the time meant: p50 {}, p90 {}, p99 {}, p99.9 {}, most {} ms\n",
+             ms(r.latencies, 0.5), ms(r.latencies, 0.9), ms(r.latencies, 0.99),
+             ms(r.latencies, 0.999), ms(r.latencies, 1));
   fmt::print("  within {} s: {:.1f} a second; {:.1f} tokens/s\n", o.deadline,
              static_cast<double>(r.in_time) / r.seconds, static_cast<double>(r.tokens) / r.seconds);
   if (r.refused == 0) return;
-  fmt::print("  refused: p50 {:.1f}, p99 {:.1f} ms\n", ms(r.refusal_latencies, 0.5),
+  fmt::print("  refused: p50 {}, p99 {} ms\n", ms(r.refusal_latencies, 0.5),
              ms(r.refusal_latencies, 0.99));
 }
 
@@ -117,6 +119,8 @@ void run(const Flags& flags) {
   } else {
     print_report(report, options);
   }
+  check(report.answered > 0, ErrorKind::system, "load: none of {} requests was answered: {}",
+        report.sent, report.failed > 0 ? report.first_failure : "all were refused");
 }
 
 }  // namespace

@@ -77,8 +77,7 @@ void run(const Flags& flags) {
   service.set_server(&server);
   say_limits(options);
   for (const auto& model : service.models()) {
-    log_info("serve: {} ({}), for {}", model->name, model->loaded().type,
-             serve::model_use_name(model->use));
+    log_info("serve: {} ({}), for {}", model->name, model->loaded().type, model->purpose());
   }
   log_info("serve: http://{}/{}", serve::host_field(flags.host, server.port()),
            options.keys_path.empty() ? "" : ", with keys");

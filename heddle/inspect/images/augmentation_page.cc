@@ -208,10 +208,10 @@ Page augmentation_page(const ImageToAugment& image, const AugmentationView& view
             .data = {},
             .scripts = {"image_canvas.js", "augmentation.js"}};
   page.data["name"] = image.name;
-  page.data["size"] = std::vector<int64_t>{view.size.height, view.size.width};
+  page.data["size"] = std::vector<int64_t>{view.size.width, view.size.height};
   page.data["seed"] = view.seed;
   page.data["original"] =
-      shown(image.image, fmt::format("{} x {} pixels", image.image.height, image.image.width),
+      shown(image.image, fmt::format("{} x {} pixels", image.image.width, image.image.height),
             kShownLarge);
   if (view.second) page.data["second"] = shown(view.second->image, view.second->name, kShownLarge);
   page.data["sections"] = Sections(image.image, view).all();

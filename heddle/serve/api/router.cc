@@ -170,7 +170,7 @@ Json list_of_models(const Service& service) {
                              {"created", service.started_at()},
                              {"owned_by", "heddle"},
                              {"type", model->loaded().type},
-                             {"use", model_use_name(model->use)}});
+                             {"use", model->purpose()}});
     if (model->use == ModelUse::generate) one["chat"] = model->chat.has_value();
     if (!model->source_language.empty()) {
       one["source_language"] = model->source_language;
