@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "heddle/base/distinct_names.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
@@ -220,10 +221,11 @@ ImageSource find_unlabelled(const std::string& path) {
 
 std::vector<int32_t> places_among(const std::vector<std::string>& names,
                                   const std::vector<std::string>& others) {
+  const std::vector<std::string> known = distinct_names(others);
   std::vector<int32_t> places;
-  for (const std::string& name : names) {
-    const auto at = std::ranges::find(others, name);
-    places.push_back(at == others.end() ? -1 : static_cast<int32_t>(at - others.begin()));
+  for (const std::string& name : distinct_names(names)) {
+    const auto at = std::ranges::find(known, name);
+    places.push_back(at == known.end() ? -1 : static_cast<int32_t>(at - known.begin()));
   }
   return places;
 }

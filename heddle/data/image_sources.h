@@ -66,7 +66,7 @@ ImageSources find_images(const std::string& path);
 /// a name. Errors: data, naming the path, if there is none; those of find_images().
 ImageSource find_unlabelled(const std::string& path);
 
-/// Where each name stands among others; -1: it does not.
+/// Where each name stands among others; -1: it does not. Of equal ones see distinct_names().
 std::vector<int32_t> places_among(const std::vector<std::string>& names,
                                   const std::vector<std::string>& others);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/distinct_names.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/parallel.h"
 #include "heddle/infer/search/best_tokens.h"
@@ -66,6 +67,8 @@ ClassScale class_scale(const Model& model) {
   return is_each ? ClassScale::sigmoid : ClassScale::softmax;
 }
 
+std::vector<std::string> class_names(const Model& model) { return distinct_names(model.labels()); }
+
 std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut) {
@@ -101,11 +104,11 @@ std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<c
   return classes_of(model, mean);
 }
 
-Json class_json(const std::vector<std::string>& labels, const std::vector<double>& probabilities) {
+Json class_json(const std::vector<std::string>& names, const std::vector<double>& probabilities) {
   const auto best = std::ranges::max_element(probabilities) - probabilities.begin();
-  Json json = Json::object({{"label", labels[static_cast<size_t>(best)]}});
+  Json json = Json::object({{"label", names[static_cast<size_t>(best)]}});
   for (size_t i = 0; i < probabilities.size(); ++i) {
-    json["probabilities"][labels[i]] = probabilities[i];
+    json["probabilities"][names[i]] = probabilities[i];
   }
   return json;
 }

@@ -27,6 +27,9 @@ enum class ClassScale : uint8_t {
 /// As problem_type of the config says.
 ClassScale class_scale(const Model& model);
 
+/// What results call the classes of a model: its labels as distinct_names().
+std::vector<std::string> class_names(const Model& model);
+
 /// For each text the probabilities of model().labels(), in their order, by
 /// class_scale(). `cut` counts the texts that were cut to fit.
 /// Errors: data if the model has no head for classes of sequences, or gives what is not finite.
@@ -40,8 +43,9 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
 std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<const Image> images,
                                           const Precision& precision, bool mirrored = false);
 
-/// One of them as JSON: {"label": the likeliest, "probabilities": {LABEL: p, ..}}.
-Json class_json(const std::vector<std::string>& labels, const std::vector<double>& probabilities);
+/// One of them as JSON: {"label": the likeliest, "probabilities": {NAME: p, ..}}.
+/// names: class_names()
+Json class_json(const std::vector<std::string>& names, const std::vector<double>& probabilities);
 
 /// The likeliest class of a word.
 struct WordClass {

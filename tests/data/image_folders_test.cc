@@ -75,6 +75,13 @@ TEST(ImageFolders, train_and_the_first_of_val_and_test_are_split) {
                [&] { open_image_split(other); });
 }
 
+TEST(ImageFolders, classes_of_equal_names_stay_apart) {
+  const std::vector<std::string> cranes = {"crane", "ant", "crane", "crane (class 4)", "crane"};
+  EXPECT_EQ(places_among(cranes, cranes), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(places_among({"crane (class 2)", "crane", "bee"}, cranes),
+            (std::vector<int32_t>{2, 0, -1}));
+}
+
 TEST(ImageFolders, share_of_each_class_is_held_out_by_the_seed) {
   const TemporaryFolder folder;
   for (int i = 0; i < 10; ++i) {

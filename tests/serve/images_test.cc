@@ -2,6 +2,8 @@
 // refused.
 #include "heddle/base/files/files.h"
 #include "heddle/text/strings/strings.h"
+#include "tests/cli/equal_names.h"
+#include "tests/cli/page_data.h"
 #include "tests/serve/client.h"
 #include "tests/serve/running.h"
 
@@ -54,6 +56,25 @@ TEST(Images, objects_are_those_that_detect_prints) {
       post(running.port(), "/v1/images/detect?threshold=0.1", read_file(fixture_image("444.jpg")),
            "Content-Type: application/octet-stream\r\n");
   EXPECT_EQ(raw.body, answer.body);
+}
+
+TEST(Images, classes_of_equal_names_are_all_there) {
+  const testing::TempDir folder;
+  const std::string vit = folder / "vit", reader = folder / "reader";
+  testing::write_vit(vit);
+  std::filesystem::copy(testing::text_model("classify"), reader);
+  for (const std::string& model : {vit, reader}) testing::call_all_classes_crane(model);
+  ServiceOptions options;
+  options.models = {vit, reader};
+  Running running(options);
+  const auto names = [&](const char* path, const Json& body) {
+    const Answer answer = post(running.port(), path, body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return testing::keys(answer.json().at("classes").as_array()[0].at("probabilities"));
+  };
+  EXPECT_EQ(names("/v1/images/classify", Json::object({{"image", base64_of("420.jpg")}})),
+            testing::cranes(5));
+  EXPECT_EQ(names("/v1/classify", Json::object({{"text", "the fox"}})), testing::cranes(3));
 }
 
 TEST(Images, what_is_no_image_or_too_large_is_refused_before_it_is_decoded) {

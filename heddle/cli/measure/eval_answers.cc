@@ -8,6 +8,7 @@
 #include "heddle/cli/measure/eval.h"
 #include "heddle/cli/shared_command.h"
 #include "heddle/data/documents.h"
+#include "heddle/infer/answers.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -208,8 +209,9 @@ inspect::Page page_of(const LoadedModel& model, std::span<const train::ClassExam
           all, i, inspect::part_of_text(*model.tokenizer, e.encoding.ids, rows[r], rows[r + 1])));
     }
   }
-  return inspect::confusion_page({flags.model, flags.data, as_text(report)}, model.model->labels(),
-                                 report.is_words ? "word" : "text", all.truths, all.answers, wrong);
+  return inspect::confusion_page({flags.model, flags.data, as_text(report)},
+                                 class_names(*model.model), report.is_words ? "word" : "text",
+                                 all.truths, all.answers, wrong);
 }
 
 }  // namespace
@@ -218,7 +220,7 @@ void eval_classes(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const LoadedModel model = load_text_model(flags.model);
   const bool is_words = static_cast<bool>(model.model->heads().token_classes);
-  const std::vector<std::string>& labels = model.model->labels();
+  const std::vector<std::string> labels = class_names(*model.model);
   check_head(model, is_words || model.model->heads().sequence_classes, Head::sequence_classes,
              "classes");
   check(labels.size() >= 2, ErrorKind::data,

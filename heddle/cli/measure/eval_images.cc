@@ -162,8 +162,9 @@ void eval_images(const EvalFlags& flags) {
     print_result(flags.json ? as_json(report, std::ssize(labels), flags) : text);
     if (!has_page) return;
     write_page("eval", "a page", flags.page,
-               inspect::confusion_page({flags.model, flags.data, text}, labels, "image",
-                                       report.truths, report.answers, wrong));
+               inspect::confusion_page({flags.model, flags.data, text},
+                                       class_names(reader.model()), "image", report.truths,
+                                       report.answers, wrong));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "heddle/cli/shared_command.h"
 #include "heddle/data/detections.h"
 #include "heddle/dist/share_out.h"
+#include "heddle/infer/answers.h"
 #include "heddle/infer/detect.h"
 #include "heddle/inspect/pages/detection_page.h"
 #include "heddle/train/metrics/average_precision.h"
@@ -51,7 +52,7 @@ class DetectionJudge {
         reader_(reader),
         precision_(precision),
         source_(images_of(flags.data, reader.model().labels())),
-        page_(flags.model, reader.model().labels(), 0.5) {}
+        page_(flags.model, class_names(reader.model()), 0.5) {}
 
   void run() {
     Progress progress("eval");
@@ -189,7 +190,7 @@ void eval_objects(const EvalFlags& flags) {
   DetectionJudge& evaluation = *judge;
   evaluation.run();
   do_on_rank_0(*flags.group, [&] {
-    const std::vector<std::string>& labels = reader.model().labels();
+    const std::vector<std::string> labels = class_names(reader.model());
     const train::DetectionScores scores =
         train::score_detections(evaluation.judged(), std::ssize(labels));
     if (scores.ap < 0) {

@@ -92,7 +92,7 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
         "{} is for classes of texts; {} gives each word its likeliest class",
         flags.is_pair ? "--pair" : "--top", flags.text.model);
   const bool has_page = !flags.text.page.empty();
-  const std::vector<std::string>& labels = model.model->labels();
+  const std::vector<std::string> labels = class_names(*model.model);
   inspect::WordClassPage page(flags.text.model, labels);
   DroppedCharacters dropped(*model.tokenizer);
   const int64_t limit = model.max_length;
@@ -116,7 +116,7 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page, d
   check(flags.text.texts.empty() && !flags.is_pair, ErrorKind::usage,
         "{} is for texts; leave it out, or the images", flags.is_pair ? "--pair" : "--text");
   const ImageReader reader = load_image_reader(flags.text.model);
-  const std::vector<std::string>& labels = reader.model().labels();
+  const std::vector<std::string> labels = class_names(reader.model());
   inspect::ClassPage page(flags.text.model, labels, class_scale(reader.model()), flags.top);
   for_images({"classify", flags.images, flags.text.lines.skip_bad, flags.text.json}, group,
              reader.processor, [&](const ReadImages& read, Results out) {
@@ -139,8 +139,8 @@ void classify_shared(const Flags& flags, dist::Group& group) {
   check_reads_texts(flags.text.model);
   const LoadedModel model = load_text_model(flags.text.model);
   if (model.model->heads().token_classes) return run_words(flags, model, precision, group);
-  inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
-                          flags.top);
+  const std::vector<std::string> labels = class_names(*model.model);
+  inspect::ClassPage page(flags.text.model, labels, class_scale(*model.model), flags.top);
   DroppedCharacters dropped(*model.tokenizer);
   const int64_t limit = model.max_length;
   const auto answer = [&](std::span<const std::string> texts, int64_t& cut, Results out) {
@@ -151,7 +151,7 @@ void classify_shared(const Flags& flags, dist::Group& group) {
       dropped.count_in(part.second.value_or(""));
     }
     for (size_t i = 0; i < texts.size(); ++i) {
-      print_one(model.model->labels(), all[i], flags, out);
+      print_one(labels, all[i], flags, out);
       if (has_page) page.add(texts[i], all[i]);
     }
   };

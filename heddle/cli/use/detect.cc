@@ -7,6 +7,7 @@
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
 #include "heddle/cli/shared_command.h"
+#include "heddle/infer/answers.h"
 #include "heddle/inspect/pages/detection_page.h"
 
 namespace heddle::cli {
@@ -50,7 +51,7 @@ void detect_shared(const Flags& flags, dist::Group& group) {
   const Precision precision = apply_compute_flags(flags.compute);
   check_same_files(group, flags.ranks, flags.model, precision);
   const ImageReader reader = load_detector(flags.model);
-  const std::vector<std::string>& labels = reader.model().labels();
+  const std::vector<std::string> labels = class_names(reader.model());
   inspect::DetectionPage page(flags.model, labels, flags.threshold);
   const auto answer = [&](const ReadImages& read, Results out) {
     std::vector<Image> fitted;

@@ -176,10 +176,11 @@ void ImageSubject::note_objects() {
   nn::Run run;
   run.use(precision_);
   const ObjectPredictions seen = detector->predict(batch_.rows(), false, run);
+  const std::vector<std::string> names = class_names(reader_.model());
   const ImageSize whole{1, 1};  // boxes are shares of the image
   for (const ScoredBox& one :
        query_boxes(seen, detector->detector().queries, {&whole, 1}, path())) {
-    objects_.push_back({reader_.model().labels()[static_cast<size_t>(one.label)],
+    objects_.push_back({names[static_cast<size_t>(one.label)],
                         one.score,
                         {one.box.x0, one.box.y0, one.box.x1, one.box.y1}});
   }
@@ -189,11 +190,11 @@ void ImageSubject::note_classes() {
   if (plain_.logits.empty()) return;
   const std::vector<double> p =
       classify(reader_, std::span<const Image>(&fitted_, 1), precision_)[0];
-  const std::vector<std::string>& labels = reader_.model().labels();
+  const std::vector<std::string> names = class_names(reader_.model());
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
-  for (const size_t i : order) classes_.push_back({labels[i], p[i]});
+  for (const size_t i : order) classes_.push_back({names[i], p[i]});
 }
 
 std::string ImageSubject::measure() const {

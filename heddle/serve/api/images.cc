@@ -65,14 +65,14 @@ int64_t ImageRequest::tokens() const {
 
 Json ImageRequest::answer(const Image& image) const {
   const ImageReader& reader = model->images();
-  const std::vector<std::string>& labels = reader.model().labels();
+  const std::vector<std::string> names = class_names(reader.model());
   const Image fitted = reader.processor.fit(image);
   if (model->use == ModelUse::classify_images) {
-    return class_json(labels, heddle::classify(reader, {&fitted, 1}, model->precision)[0]);
+    return class_json(names, heddle::classify(reader, {&fitted, 1}, model->precision)[0]);
   }
   const ImageSize size = image.size();
   const auto boxes = detect(reader, {&fitted, 1}, {&size, 1}, model->precision)[0];
-  return objects_json(sure_boxes(boxes, threshold, size), labels, size);
+  return objects_json(sure_boxes(boxes, threshold, size), names, size);
 }
 
 // Whether there are more.

@@ -100,7 +100,7 @@ void classify(const SharedExchange& e) {
     for (const std::string& text : some) asked.push_back({text});
     for (const auto& probabilities :
          heddle::classify(model->loaded(), asked, model->precision, cut)) {
-      list->push_back(class_json(model->loaded().model->labels(), probabilities));
+      list->push_back(class_json(class_names(*model->loaded().model), probabilities));
     }
   };
   const auto on_done = [e, list, model] {

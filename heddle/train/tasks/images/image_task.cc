@@ -9,6 +9,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/dist/share_out.h"
+#include "heddle/infer/answers.h"
 #include "heddle/train/tasks/images/image_fields.h"
 #include "heddle/train/tasks/images/image_judge.h"
 #include "heddle/train/tasks/images/image_loss.h"
@@ -197,8 +198,8 @@ class ImageTask final : public PixelTask {
   const Fields& fields() const { return own<Fields>(); }
   bool is_soft() const { return fields().teaching == "soft"; }
   int64_t unlabelled() const { return images_.train.size() - images_.train.labelled(); }
-  const std::string& label_name(int32_t label) const {
-    return images_.train.labels()[static_cast<size_t>(label)];
+  std::string label_name(int32_t label) const {
+    return class_names(model())[static_cast<size_t>(label)];
   }
   static std::span<float> floats(Tensor& x) {
     return {x.data<float>(), static_cast<size_t>(x.elements())};
