@@ -102,7 +102,7 @@ heddle.serveText = ({ask, read, area, choice}) => {
 
   // Enter sends; what was said stays until it is begun anew.
   const conversation = (model) => {
-    let messages = [];
+    let messages = [], begun = 0;  // begun: how often anew
     const turns = el("div", {id: "turns", role: "log", "aria-label": "conversation"});
     const system = el("input", {type: "text", id: "system", "aria-label": "system", style: "flex: 1", placeholder: "What the model should be like (system)"});
     const said = area("message", "Say something; Enter sends, Shift and Enter make a line");
@@ -118,7 +118,7 @@ heddle.serveText = ({ask, read, area, choice}) => {
     const send = starter("Send", "send", status, async (signal, count) => {
       const content = said.value.trim();
       if (!content) return;
-      const before = messages;
+      const before = messages, mine = begun;
       messages = [...messages, {role: "user", content}];
       turn("user", content);
       said.value = "";
@@ -137,10 +137,10 @@ heddle.serveText = ({ask, read, area, choice}) => {
           }
         }
       } finally {
-        // What was stopped counts as said; what was refused can be sent again.
-        if (text) {
+        // What was stopped counts as said; what was refused can be sent again. Nothing goes over into another conversation.
+        if (mine === begun && text) {
           messages = [...messages, {role: "assistant", content: answer}];
-        } else {
+        } else if (mine === begun) {
           messages = before;
           turns.lastElementChild.remove();
           said.value = content;
@@ -156,7 +156,9 @@ heddle.serveText = ({ask, read, area, choice}) => {
     anew.addEventListener("click", () => {
       if (send.isOn()) send.run();
       messages = [];
+      ++begun;
       turns.replaceChildren();
+      status.textContent = "";
       said.focus();
     });
     return [el("div", {class: "row"}, system), turns, el("div", {class: "row"}, said), el("div", {class: "row"}, send.button, anew, labels, status)];

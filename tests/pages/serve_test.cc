@@ -62,6 +62,9 @@ class ServePage : public PageTest {
             options.signal.addEventListener("abort", () => controller.error(new DOMException("stopped", "AbortError")));
           }}));
         }
+        if (text === "hang") {  // nothing comes until it is stopped
+          return new Promise((_, fail) => options.signal.addEventListener("abort", () => fail(new DOMException("stopped", "AbortError"))));
+        }
         if (text === "wrong") {
           return new Response(JSON.stringify({error: {message: "no such thing"}}), {status: 400});
         }
@@ -162,11 +165,34 @@ TEST_F(ServePage, a_conversation_grows_and_what_is_refused_can_be_sent_again) {
     await reader.click("#send");
     await reader.wait(50);
     reader.equal([reader.find("#send").textContent, turns().at(-1)], ["Send", "assistant: so f"], "stopped, and kept");
-    await reader.click("#anew");
-    reader.equal(turns().length, 0, "begun anew");
     reader.check(reader.tooWide() <= 0, "no wider than the window");
   )js",
-             11);
+             10);
+}
+
+TEST_F(ServePage, a_conversation_begun_anew_sends_nothing_of_the_one_before) {
+  const std::string answers = write();
+  drive_both(answers + R"js(
+    await choose("small");
+    const say = async (text) => {
+      reader.find("textarea").value = text;
+      reader.find("textarea").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+      await reader.wait(200);
+    };
+    // At rest, while an answer comes, and before any of it has come.
+    for (const before of ["Once", "wait", "hang"]) {
+      await say(before);
+      reader.equal(reader.find("#send").textContent, before === "Once" ? "Send" : "Stop", before);
+      await reader.click("#anew");
+      reader.equal(reader.find("#send").textContent, "Send", `${before}: stopped`);
+      reader.equal([document.querySelectorAll(".turn").length, reader.find("textarea").value], [0, ""], `${before}: begun anew`);
+      reader.equal(reader.find('[role="status"].faint').textContent, "", `${before}: nothing is said of it`);
+      await say("more");
+      reader.equal(asked.at(-1)[1].messages, [{role: "user", content: "more"}], `${before}: what is sent`);
+      await reader.click("#anew");
+    }
+  )js",
+             15);
 }
 
 TEST_F(ServePage, attention_of_any_head_is_shown_inside_the_page) {
