@@ -1,6 +1,7 @@
 // What the roofs of the recurrent translator count, against counts by hand; and that it runs.
 #include <gtest/gtest.h>
 
+#include "heddle/base/profile.h"
 #include "heddle/bench/case.h"
 
 namespace heddle::bench {
@@ -63,11 +64,23 @@ TEST(LstmCases, training_counts_every_product_of_its_batch) {
   EXPECT_LE(rows, 24);
 }
 
-TEST(LstmCases, both_run) {
+// Operations of kernels in one repetition.
+double operations_of(const BenchWorkload& w) {
+  start_profile(0);
+  w.step();
+  const Profile profile = stop_profile().value();
+  double operations = 0;
+  for (const Profile::Row& row : profile.rows) operations += row.totals.work.flops;
+  return operations;
+}
+
+TEST(LstmCases, both_do_the_products_that_they_count_in_every_dtype) {
   for (const char* name : {"train-lstm", "translate-lstm"}) {
     const BenchCase& c = find_case(name);
+    ASSERT_GE(c.dtypes.size(), 2U);
     for (const std::string& dtype : c.dtypes) {
-      c.make({.precision = options_of_run(c, dtype).precision, .batch = 2}).step();
+      const BenchWorkload w = c.make({.precision = options_of_run(c, dtype).precision, .batch = 2});
+      EXPECT_EQ(operations_of(w), w.products.flops()) << name << ", " << dtype;
     }
   }
 }
