@@ -69,14 +69,17 @@ CaptionSet cached_captions(const CaptionSource& source, const std::string& name,
 
 CaptionSplit open_caption_split(const CaptionSetOptions& options, const CacheLog& log) {
   CaptionSources found = find_captions(options.path);
-  check(found.train.has_value(), ErrorKind::data,
+  check(found.train != nullptr, ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);
-  std::optional<CaptionSource> held = std::move(found.val ? found.val : found.test);
+  UnreadPart<CaptionSource> held_out = found.val ? found.val : found.test;
   if (!options.val_path.empty()) {
     CaptionSources others = find_captions(options.val_path);
-    held = std::move(others.val ? others.val : others.test ? others.test : others.train);
+    held_out = others.val ? others.val : others.test ? others.test : others.train;
   }
-  const CaptionSet train = cached_captions(*found.train, "train", options, log);
+  const CaptionSource to_train = found.train();
+  std::optional<CaptionSource> held;  // looked at before the long work
+  if (held_out) held = held_out();
+  const CaptionSet train = cached_captions(to_train, "train", options, log);
   CaptionSplit split = held ? CaptionSplit{train, cached_captions(*held, "val", options, log)}
                             : hold_out(train, options);
   if (log) {

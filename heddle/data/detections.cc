@@ -154,15 +154,17 @@ DetectionSet cached_detections(const DetectionSource& source, const std::string&
 
 DetectionSplit open_detection_split(const DetectionSetOptions& options, const CacheLog& log) {
   DetectionSources found = find_detections(options.path, options.class_names);
-  check(found.train.has_value(), ErrorKind::data,
+  check(found.train != nullptr, ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);
-  std::optional<DetectionSource> held = std::move(found.val ? found.val : found.test);
+  UnreadPart<DetectionSource> held_out = found.val ? found.val : found.test;
   if (!options.val_path.empty()) {
     DetectionSources others = find_detections(options.val_path, options.class_names);
-    held = std::move(others.val ? others.val : others.test ? others.test : others.train);
+    held_out = others.val ? others.val : others.test ? others.test : others.train;
   }
-  if (held) relabel(*held, found.train->classes);  // before the long work
-  const DetectionSet train = cached_detections(*found.train, "train", options, log);
+  const DetectionSource to_train = found.train();
+  std::optional<DetectionSource> held;  // looked at before the long work
+  if (held_out) relabel(held.emplace(held_out()), to_train.classes);
+  const DetectionSet train = cached_detections(to_train, "train", options, log);
   check(train.most_boxes() > 0, ErrorKind::data, "{}: there is no box in any image to train on",
         options.path);
   DetectionSplit split = held ? DetectionSplit{train, cached_detections(*held, "val", options, log)}

@@ -109,14 +109,16 @@ ImageSources find_class_folders(const std::string& path) {
   };
   const bool is_split = (is_there("train") && !folders_in(join_path(path, "train")).empty()) ||
                         std::ranges::all_of(folders, is_split_name);
+  const auto part = [](const std::string& root, bool is_train) {
+    return [root, is_train] { return read_class_folders(root, is_train); };
+  };
   if (!is_split) {
-    found.train = read_class_folders(path, true);
+    found.train = part(path, true);
     return found;
   }
-  if (is_there("train")) found.train = read_class_folders(join_path(path, "train"), true);
+  if (is_there("train")) found.train = part(join_path(path, "train"), true);
   for (const char* name : kHeldOut) {
-    if (found.val || !is_there(name)) continue;
-    found.val = read_class_folders(join_path(path, name), false);
+    if (!found.val && is_there(name)) found.val = part(join_path(path, name), false);
   }
   return found;
 }
@@ -133,11 +135,11 @@ std::optional<ImageSources> find_packs_of(PackKind kind, const std::string& fold
   for (const std::string& name : list_directory(folder)) {
     if (pack_kind(name) == kind) all.push_back(name);
   }
-  const auto chosen = [&](const auto& is_chosen) -> std::optional<ImageSource> {
+  const auto chosen = [&](const auto& is_chosen) -> UnreadPart<ImageSource> {
     std::vector<std::string> names;
     std::ranges::copy_if(all, std::back_inserter(names), is_chosen);
-    if (names.empty()) return std::nullopt;
-    return read_packs(kind, folder, names);
+    if (names.empty()) return {};
+    return [kind, folder, names] { return read_packs(kind, folder, names); };
   };
   ImageSources found;
   found.train = chosen(is_train_name);
@@ -196,7 +198,7 @@ ImageSources find_images(const std::string& path) {
         ".jpack are",
         path);
   ImageSources found;
-  found.train = read_packs(kind, parent_path(path), {name});
+  found.train = [=] { return read_packs(kind, parent_path(path), {name}); };
   return found;
 }
 
@@ -205,7 +207,7 @@ ImageSource find_unlabelled(const std::string& path) {
   std::optional<ImageSources> packs = is_directory(path) ? find_packs(path) : find_images(path);
   ImageSource source;
   if (packs) {
-    source = std::move(packs->train ? *packs->train : *packs->val);
+    source = (packs->train ? packs->train : packs->val)();
   } else {
     ClassFolders all;
     all.source.root = path;

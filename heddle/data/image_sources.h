@@ -44,8 +44,13 @@ bool is_image_name(const std::string& name);
 /// A JPEG or PNG file. Errors: those of read_image().
 DecodedImage decode_image_file(const std::string& path);
 
+/// A part of a set, read when it is called: what is missing of a part does not matter to who asks
+/// for another (COCO's archives of annotations name images of all parts). Empty: it is not there.
+template <class Source>
+using UnreadPart = std::function<Source()>;
+
 struct ImageSources {
-  std::optional<ImageSource> train, val;
+  UnreadPart<ImageSource> train, val;
 };
 
 /// What is at a path. A file: .jpack (JPEG files without their common beginning, which is
@@ -57,8 +62,8 @@ struct ImageSources {
 /// files a class; or of folders a class, which are train's. Names of classes are those of the
 /// folders, in order; lines of classes.txt, batches.meta.txt, fine_label_names.txt; or numbers.
 /// Of a path without a split only `train` is there.
-/// Errors: data, naming the file, for a path without images, a class without image files in
-/// training, a file of a wrong size or with a label that has no name.
+/// Errors: data, naming the file, for a path without images; of a part that is read, for a class
+/// without image files in training, a file of a wrong size or with a label that has no name.
 ImageSources find_images(const std::string& path);
 
 /// All images at a path, whatever says what they show: those of find_images()' files to train on,

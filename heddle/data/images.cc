@@ -99,18 +99,20 @@ ImageSet cached_set(const ImageSource& source, const std::string& name,
 ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log,
                             const std::function<void(const ImageSource&)>& look) {
   ImageSources found = find_images(options.path);
-  check(found.train.has_value(), ErrorKind::data,
+  check(found.train != nullptr, ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);
   if (!options.val_path.empty()) {
     ImageSources others = find_images(options.val_path);
     found.val = std::move(others.val ? others.val : others.train);
   }
-  if (found.val) relabel(*found.val, found.train->labels);  // before the long work
-  if (look) look(*found.train);
-  ImageSet train = cached_set(*found.train, "train", options, log);
+  const ImageSource to_train = found.train();
+  std::optional<ImageSource> held;  // looked at before the long work
+  if (found.val) relabel(held.emplace(found.val()), to_train.labels);
+  if (look) look(to_train);
+  ImageSet train = cached_set(to_train, "train", options, log);
   check_classes(train, options.path);
-  ImageSplit split = found.val ? ImageSplit{train, cached_set(*found.val, "val", options, log)}
-                               : hold_out(train, options.val_share, options.seed);
+  ImageSplit split = held ? ImageSplit{train, cached_set(*held, "val", options, log)}
+                          : hold_out(train, options.val_share, options.seed);
   check(split.train.channels() == split.val.channels(), ErrorKind::data,
         "{}: images to train on have {} channels, those held out {}", options.path,
         split.train.channels(), split.val.channels());
@@ -119,16 +121,6 @@ ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log,
     log("val: " + described(split.val));
   }
   return split;
-}
-
-ImageSet open_image_set(const ImageSetOptions& options, const std::vector<std::string>& labels,
-                        const CacheLog& log) {
-  ImageSources found = find_images(options.path);
-  ImageSource& source = found.val ? *found.val : *found.train;
-  if (!labels.empty()) relabel(source, labels);
-  ImageSet set = cached_set(source, "test", options, log);
-  if (log) log("test: " + described(set));
-  return set;
 }
 
 ChosenImages choose_share(const ImageSet& all, double share, uint64_t seed) {

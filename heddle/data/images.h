@@ -50,11 +50,10 @@ struct ImageSplit {
 ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log = nullptr,
                             const std::function<void(const ImageSource&)>& look = nullptr);
 
-/// The held-out images at a path where it has such, else all of them, to test a model on. `labels`
-/// are the model's; if empty, the set's own count. Of the options val_path, val_share and seed do
-/// not. Errors: those of find_images(), relabel() and ImageCache.
-ImageSet open_image_set(const ImageSetOptions& options, const std::vector<std::string>& labels = {},
-                        const CacheLog& log = nullptr);
+/// The images of a part, from the cache, whose name begins with `name`. Of the options those of the
+/// cache count. Errors: those of ImageCache.
+ImageSet cached_set(const ImageSource& source, const std::string& name,
+                    const ImageSetOptions& options, const CacheLog& log = nullptr);
 
 /// Of each class so many of a set's images, chosen by the seed, and the others; both in the set's
 /// order.

@@ -85,7 +85,7 @@ TEST(CaptionLines, parts_have_their_names_and_a_share_is_held_out_where_none_has
   }
   const CaptionSources found = find_captions(folder / "set");
   EXPECT_TRUE(found.train && found.val && found.test && found.unseen);
-  EXPECT_EQ(found.unseen->file, folder / "set/unseen.jsonl");
+  EXPECT_EQ(found.unseen().file, folder / "set/unseen.jsonl");
   CaptionSetOptions options = options_of(folder);
   options.path = folder / "set/train.jsonl";
   options.val_share = 0.5;
@@ -121,11 +121,11 @@ TEST(CaptionLines, what_is_wrong_is_named_with_its_line) {
 
 TEST(CaptionLines, images_without_a_caption_are_counted_in_a_warning) {
   const LinesFolder folder;
-  EXPECT_EQ(warnings_of([&] { find_captions(folder / "set"); }), "");
+  EXPECT_EQ(warnings_of([&] { find_captions(folder / "set").train(); }), "");
   write_below(folder, "set/train/c.png", image_file("rgb.png"));
   write_below(folder, "set/train/d.png", image_file("rgb.png"));
   write_below(folder, "set/train/notes.txt", "none");
-  const std::string said = warnings_of([&] { find_captions(folder / "set"); });
+  const std::string said = warnings_of([&] { find_captions(folder / "set").train(); });
   for (const char* word : {"train.jsonl", "2 images without a caption", "set/train/c.png"}) {
     EXPECT_NE(said.find(word), std::string::npos) << said;
   }
@@ -151,7 +151,16 @@ TEST(CaptionLines, path_of_another_kind_is_refused) {
   folder.write("a.csv", "x");
   expect_error(ErrorKind::data, {"a.csv", ".jsonl"}, [&] { find_captions(folder / "a.csv"); });
   folder.write("val.jsonl", "");
-  expect_error(ErrorKind::data, {"val.jsonl", "no line"}, [&] { find_captions(folder.path()); });
+  expect_error(ErrorKind::data, {"val.jsonl", "no line"},
+               [&] { find_captions(folder.path()).val(); });
+}
+
+TEST(CaptionLines, a_part_is_read_though_the_images_of_another_are_not_there) {
+  const LinesFolder folder;
+  folder.write_lines("val", R"({"file_name": "val/far.png", "captions": ["x"]})");
+  const CaptionSources found = find_captions(folder / "set");
+  EXPECT_EQ(found.train().captions.size(), 2U);
+  expect_error(ErrorKind::data, {"no image", "far.png"}, [&] { found.val(); });
 }
 
 // --- NLVR ---
@@ -170,7 +179,7 @@ struct NlvrFolder : TemporaryFolder {
   void expect_refused(const std::string& row, std::vector<std::string> words) const {
     write("set/dev.tsv", rows + row + "\n");
     words.emplace_back("dev.tsv: line 6");
-    expect_error(ErrorKind::data, words, [&] { find_captions(*this / "set"); });
+    expect_error(ErrorKind::data, words, [&] { find_captions(*this / "set").train(); });
   }
 };
 
@@ -186,14 +195,14 @@ void expect_nlvr(const CaptionSource& source, const std::string& place) {
 TEST(Nlvr, true_sentences_are_captions_of_images_in_archives_or_a_folder) {
   const NlvrFolder folder;
   testing::write_gzip(folder / "set/dev_images.tar.gz", folder.archive);
-  expect_nlvr(find_captions(folder / "set").train.value(), "dev_images.tar.gz: ");
+  expect_nlvr(find_captions(folder / "set").train(), "dev_images.tar.gz: ");
   folder.write("set/dev_images.tar", folder.archive);
-  expect_nlvr(find_captions(folder / "set").train.value(), "dev_images.tar: ");
+  expect_nlvr(find_captions(folder / "set").train(), "dev_images.tar: ");
   for (const auto& [name, file] : {std::pair("a.png", "rgb.png"), std::pair("b.png", "grey.png"),
                                    std::pair("c.jpg", "420.jpg")}) {
     write_below(folder, std::string("set/dev_images/") + name, image_file(file));
   }
-  expect_nlvr(find_captions(folder / "set").train.value(), "dev_images/");
+  expect_nlvr(find_captions(folder / "set").train(), "dev_images/");
   folder.write("set/test.tsv", folder.rows);
   folder.write("set/test_images.tar", folder.archive);
   const CaptionSplit split = open_caption_split(options_of(folder));
@@ -201,10 +210,19 @@ TEST(Nlvr, true_sentences_are_captions_of_images_in_archives_or_a_folder) {
   EXPECT_EQ(split.val.path(0), folder / "set/test_images.tar: a.png");
 }
 
+TEST(Nlvr, a_part_is_read_though_the_images_of_another_are_not_there) {
+  const NlvrFolder folder;
+  folder.write("set/train.tsv", folder.rows);
+  folder.write("set/dev_images.tar", folder.archive);
+  const CaptionSources found = find_captions(folder / "set");
+  EXPECT_EQ(found.val().captions.size(), 2U);
+  expect_error(ErrorKind::data, {"train.tsv", "images are missing"}, [&] { found.train(); });
+}
+
 TEST(Nlvr, what_is_wrong_is_named) {
   const NlvrFolder folder;
   expect_error(ErrorKind::data, {"dev.tsv", "images are missing", "dev_images.tar.gz"},
-               [&] { find_captions(folder / "set"); });
+               [&] { find_captions(folder / "set").train(); });
   folder.write("set/dev_images.tar", folder.archive);
   folder.expect_refused("d.png\ttrue\tA box", {"no image 'd.png'", "dev_images.tar"});
   folder.expect_refused("a.png\tyes\tA box", {"'yes'", "true or false"});
@@ -212,7 +230,7 @@ TEST(Nlvr, what_is_wrong_is_named) {
   folder.expect_refused("a.png\ttrue\tA b\xffx", {"UTF-8"});
   const auto refused = [&](const std::string& text, const std::vector<std::string>& words) {
     folder.write("set/dev.tsv", text);
-    expect_error(ErrorKind::data, words, [&] { find_captions(folder / "set"); });
+    expect_error(ErrorKind::data, words, [&] { find_captions(folder / "set").train(); });
   };
   refused("image\tlabel\tcaption\na.png\ttrue\tx\n", {"dev.tsv", "sentence", "caption"});
   refused(kHeader, {"dev.tsv"});
@@ -222,7 +240,7 @@ TEST(Nlvr, what_is_wrong_is_named) {
   folder.write("set/dev.tsv", folder.rows);
   folder.write("set/dev_images.tar", folder.archive.substr(0, 700));
   expect_error(ErrorKind::data, {"dev_images.tar", "cut short"},
-               [&] { find_captions(folder / "set"); });
+               [&] { find_captions(folder / "set").train(); });
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ TEST(DetectionData, blood_cells_have_their_boxes_but_the_flat_ones) {
   EXPECT_EQ(split.train.size(), 205);
   EXPECT_EQ(split.val.size(), 87);
   EXPECT_EQ(split.train.most_boxes(), 28);
-  const DetectionSet held = cached_detections(
-      find_detections(options.path, options.class_names).test.value(), "test", options);
+  const DetectionSet held =
+      cached_detections(find_detections(options.path, options.class_names).test(), "test", options);
   EXPECT_EQ(held.size(), 72);
   std::array<int64_t, 3> counts = {};
   for (const DetectionSet& set : {split.train, split.val, held}) {

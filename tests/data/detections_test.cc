@@ -48,9 +48,7 @@ struct CocoFolder {
     return cached_detections(source(), "train",
                              {.cache_dir = folder / "cache", .cache_edge = edge});
   }
-  DetectionSource source() const {
-    return std::move(find_detections(folder / "set").train.value());
-  }
+  DetectionSource source() const { return find_detections(folder / "set").train(); }
   void expect_refused(const std::string& words) const {
     expect_error(ErrorKind::data, {words}, [&] { open(); });
   }
@@ -116,6 +114,20 @@ TEST(Detections, another_area_makes_another_key) {
   EXPECT_NE(folder.open().key(), flat);
 }
 
+// COCO's archive of annotations has the files of all parts; many people fetch the images of one.
+TEST(Detections, a_part_is_read_though_the_images_of_another_are_not_there) {
+  const CocoFolder coco_folder({annotation(1, 9, 3, "1, 1, 2, 2")});
+  const std::string set = coco_folder.folder / "set";
+  write_below(coco_folder.folder, "set/val.json",
+              R"({"images": [{"id": 1, "file_name": "far.png"}], "annotations": [],
+                  "categories": [{"id": 3, "name": "cat"}]})");
+  const DetectionSources found = find_detections(set);
+  EXPECT_EQ(found.train().ids.size(), 2U);
+  expect_error(ErrorKind::data, {"val.json", "images are not there"}, [&] { found.val(); });
+  expect_error(ErrorKind::data, {"val.json", "images are not there"},
+               [&] { open_detection_split({.path = set}); });
+}
+
 TEST(Detections, broken_coco_is_named) {
   const auto refused = [](const std::vector<std::string>& annotations, const char* words) {
     CocoFolder(annotations).expect_refused(words);
@@ -176,6 +188,10 @@ TEST(Detections, voc_gives_parts_and_classes_by_name) {
   EXPECT_EQ(split.train.classes(), (std::vector<std::string>{"R & D", "cat"}));
   EXPECT_EQ(split.train.boxes(0)[0].box, (Box{2, 3, 6.5, 8}));
   EXPECT_EQ(split.train.boxes(0)[1], (LabelledBox{.box = {0, 1, 30, 20}, .label = 1}));
+  write_below(folder, "ImageSets/Main/train.txt", "far\n");
+  const DetectionSources found = find_detections(folder / "");
+  EXPECT_EQ(found.test().ids.size(), 1U);
+  expect_error(ErrorKind::data, {"names 'far'", "no file in Annotations"}, [&] { found.train(); });
 }
 
 TEST(Detections, xml_that_is_none_is_refused_with_its_line) {
@@ -246,7 +262,7 @@ TEST(Detections, names_of_the_file_count_more_than_those_given) {
 TEST(Detections, a_model_tells_classes_by_name_and_only_without_names_by_number) {
   const TableFolder table("train\ta\t1\t2\t3\t6.5\t8\n");
   const auto label = [&](const std::vector<std::string>& labels) {
-    DetectionSource source = std::move(find_detections(table.folder / "").train.value());
+    DetectionSource source = find_detections(table.folder / "").train();
     relabel_for_model(source, labels);
     EXPECT_EQ(source.classes, labels);
     return source.boxes[0][0].label;

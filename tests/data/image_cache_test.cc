@@ -25,7 +25,7 @@ struct ClassFolder : TemporaryFolder {
                   image_file(kinds[i % 5]));
     }
   }
-  ImageSource source() const { return *find_images(*this / "set").train; }
+  ImageSource source() const { return find_images(*this / "set").train(); }
   ImageCache open(std::vector<std::string>* said = nullptr, int64_t edge = 0) const {
     return ImageCache::open_or_build(source(),
                                      {.folder = *this / "cache", .name = "train", .edge = edge},

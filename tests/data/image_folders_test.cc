@@ -5,9 +5,9 @@
 #include <set>
 
 #include "heddle/base/json/json.h"
-#include "heddle/data/images.h"
 #include "heddle/vision/resize.h"
 #include "tests/data/image_files.h"
+#include "tests/data/image_sets.h"
 
 namespace heddle {
 namespace {
@@ -73,6 +73,20 @@ TEST(ImageFolders, train_and_the_first_of_val_and_test_are_split) {
   write_below(folder, "set/test/bee/x.png", image_file("rgb.png"));
   expect_error(ErrorKind::data, {"set/test/bee/x.png", "'bee'", "2 known"},
                [&] { open_image_split(other); });
+}
+
+TEST(ImageFolders, a_part_is_read_though_another_is_broken) {
+  const TemporaryFolder folder;
+  write_classes(folder, "set/val/");
+  make_directories(folder / "set/train/ant");
+  write_below(folder, "packs/val.jpack", std::string("JPK1\0\0\0\0", 8));
+  write_below(folder, "packs/train.jpack", "none");
+  write_below(folder, "packs/jpeg_header.bin", "");
+  EXPECT_EQ(find_images(folder / "set").val().entries.size(), 4U);
+  expect_error(ErrorKind::data, {"set/train/ant", "no image file"},
+               [&] { find_images(folder / "set").train(); });
+  EXPECT_EQ(find_images(folder / "packs").val().entries.size(), 0U);
+  expect_error(ErrorKind::data, {"train.jpack"}, [&] { find_images(folder / "packs").train(); });
 }
 
 TEST(ImageFolders, classes_of_equal_names_stay_apart) {

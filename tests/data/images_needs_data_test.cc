@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "heddle/data/images.h"
 #include "tests/data/image_files.h"
+#include "tests/data/image_sets.h"
 
 namespace heddle {
 namespace {

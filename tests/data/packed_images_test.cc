@@ -1,9 +1,9 @@
 // IDX files, CIFAR's binaries and packed JPEG: what they hold, and files that do not.
 #include <gtest/gtest.h>
 
-#include "heddle/data/images.h"
 #include "heddle/vision/resize.h"
 #include "tests/data/image_files.h"
+#include "tests/data/image_sets.h"
 
 namespace heddle {
 namespace {

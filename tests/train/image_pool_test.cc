@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/data/image_files.h"
+#include "tests/data/image_sets.h"
 
 namespace heddle::train {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/data/detections.h"
-#include "heddle/data/images.h"
 #include "tests/base/temporary.h"
+#include "tests/data/image_sets.h"
 
 namespace heddle::train {
 namespace {

@@ -28,14 +28,14 @@ std::vector<NamedSource> sets_of(const std::string& path) {
   CaptionSources found = find_captions(path);
   std::vector<NamedSource> sets;
   if (found.test) {
-    sets.push_back({"test", std::move(*found.test)});
+    sets.push_back({"test", found.test()});
   } else if (found.val) {
-    sets.push_back({"val", std::move(*found.val)});
+    sets.push_back({"val", found.val()});
   }
-  if (found.unseen) sets.push_back({"unseen", std::move(*found.unseen)});
+  if (found.unseen) sets.push_back({"unseen", found.unseen()});
   if (!sets.empty()) return sets;
   log_info("eval: {} has no images that are held out; all of them are judged", path);
-  sets.push_back({"train", std::move(found.train.value())});
+  sets.push_back({"train", found.train()});
   return sets;
 }
 

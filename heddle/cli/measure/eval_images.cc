@@ -90,6 +90,99 @@ std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags
   return json.dump();
 }
 
+// The images that are judged: those held out, or all.
+ImageSource images_of(const std::string& path, const std::vector<std::string>& labels) {
+  const ImageSources found = find_images(path);
+  if (!found.val) {
+    log_info("eval: {} has no images that are held out; all of them are judged", path);
+  }
+  ImageSource source = (found.val ? found.val : found.train)();
+  relabel(source, labels);
+  return source;
+}
+
+class ImageJudge {
+ public:
+  ImageJudge(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
+      : flags_(flags),
+        reader_(reader),
+        precision_(precision),
+        source_(images_of(flags.data, reader.model().labels())),
+        report_(std::ssize(reader.model().labels())) {}
+
+  void run() {
+    Progress progress("eval");
+    const auto count = std::ssize(source_.entries);
+    const auto judge = [&](int64_t pass) {
+      const int64_t begin = pass * kAtOnce;
+      ClassifiedImages classified = classified_from(begin, std::min(kAtOnce, count - begin));
+      if (progress.is_due()) {
+        progress.update(static_cast<double>(begin) / static_cast<double>(count),
+                        fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+      }
+      return classified;
+    };
+    for (const ClassifiedImages& some : dist::share_out_each<ClassifiedImages>(
+             *flags_.group, (count + kAtOnce - 1) / kAtOnce, judge)) {
+      take(some);
+    }
+    left_out_.report(count);
+    report_.left_out = left_out_.count();
+  }
+  std::string names() const {
+    std::string all;
+    for (const ImageSource::Entry& entry : source_.entries) all += entry.name + "\n";
+    return all;
+  }
+  const ImageReport& report() const { return report_; }
+  inspect::Page page(const std::string& summary) const {
+    return inspect::confusion_page({flags_.model, flags_.data, summary},
+                                   class_names(reader_.model()), "image", report_.truths,
+                                   report_.answers, wrong_);
+  }
+
+ private:
+  ClassifiedImages classified_from(int64_t first, int64_t count) const {
+    ClassifiedImages classified;
+    std::vector<Image> block(static_cast<size_t>(count)), images;
+    ReadableImages readable = read_in_parallel(count, [&](size_t i) {
+      const size_t n = static_cast<size_t>(first) + i;
+      const DecodedImage image = source_.decode(n, source_.path(n));
+      block[i] =
+          reader_.processor.fit(ImageView{image.pixels.data(), image.size, source_.channels}.rgb());
+    });
+    classified.left_out = std::move(readable.left_out);
+    for (const size_t i : readable.read) {
+      images.push_back(std::move(block[i]));
+      classified.entries.push_back(first + static_cast<int64_t>(i));
+    }
+    if (!images.empty()) {
+      classified.probabilities = classify(reader_, images, precision_, flags_.views == 2);
+    }
+    return classified;
+  }
+
+  void take(const ClassifiedImages& some) {
+    for (const std::string& message : some.left_out) left_out_.note(message);
+    for (size_t i = 0; i < some.entries.size(); ++i) {
+      const ImageSource::Entry& entry = source_.entries[static_cast<size_t>(some.entries[i])];
+      const std::vector<double>& p = some.probabilities[i];
+      report_.add(entry.label, p);
+      const int32_t answer = report_.answers.back();
+      if (answer == entry.label || std::ssize(wrong_) >= inspect::kPageAnswers) continue;
+      wrong_.push_back({{"", entry.name, ""}, entry.label, answer, p[entry.label], p[answer]});
+    }
+  }
+
+  const EvalFlags& flags_;
+  const ImageReader& reader_;
+  Precision precision_;
+  ImageSource source_;
+  ImageReport report_;
+  std::vector<inspect::AnsweredQuestion> wrong_;
+  Skipped left_out_{"eval", kLeftOutImages};
+};
+
 }  // namespace
 
 void eval_images(const EvalFlags& flags) {
@@ -98,73 +191,16 @@ void eval_images(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_image_reader(flags.model);
-  ImageSources found;
-  const auto names = [&] {
-    std::string all;
-    for (const auto& entry : (found.val ? *found.val : found.train.value()).entries) {
-      all += entry.name + "\n";
-    }
-    return all;
-  };
+  std::optional<ImageJudge> judge;
   agree(
-      *flags.group, "the data", [&] { found = find_images(flags.data); }, names);
-  if (!found.val) {
-    log_info("eval: {} has no images that are held out; all of them are judged", flags.data);
-  }
-  ImageSource& source = found.val ? *found.val : found.train.value();
-  const std::vector<std::string>& labels = reader.model().labels();
-  relabel(source, labels);
-  ImageReport report(std::ssize(labels));
-  std::vector<inspect::AnsweredQuestion> wrong;
-  Skipped left_out("eval", kLeftOutImages);
-  Progress progress("eval");
-  const auto count = std::ssize(source.entries);
-  const auto judge = [&](int64_t pass) {
-    ClassifiedImages classified;
-    const int64_t begin = pass * kAtOnce;
-    std::vector<Image> block(static_cast<size_t>(std::min(kAtOnce, count - begin))), images;
-    ReadableImages found_here = read_in_parallel(std::ssize(block), [&](size_t i) {
-      const size_t n = static_cast<size_t>(begin) + i;
-      const DecodedImage image = source.decode(n, source.path(n));
-      block[i] =
-          reader.processor.fit(ImageView{image.pixels.data(), image.size, source.channels}.rgb());
-    });
-    classified.left_out = std::move(found_here.left_out);
-    for (const size_t i : found_here.read) {
-      images.push_back(std::move(block[i]));
-      classified.entries.push_back(begin + static_cast<int64_t>(i));
-    }
-    if (!images.empty()) {
-      classified.probabilities = classify(reader, images, precision, flags.views == 2);
-    }
-    if (progress.is_due()) {
-      progress.update(static_cast<double>(begin) / static_cast<double>(count),
-                      fmt::format("{} of {}", format_count(begin), counted(count, "image")));
-    }
-    return classified;
-  };
-  for (const ClassifiedImages& some : dist::share_out_each<ClassifiedImages>(
-           *flags.group, (count + kAtOnce - 1) / kAtOnce, judge)) {
-    for (const std::string& message : some.left_out) left_out.note(message);
-    for (size_t i = 0; i < some.entries.size(); ++i) {
-      const auto& entry = source.entries[static_cast<size_t>(some.entries[i])];
-      const std::vector<double>& p = some.probabilities[i];
-      report.add(entry.label, p);
-      const int32_t answer = report.answers.back();
-      if (answer == entry.label || std::ssize(wrong) >= inspect::kPageAnswers) continue;
-      wrong.push_back({{"", entry.name, ""}, entry.label, answer, p[entry.label], p[answer]});
-    }
-  }
-  left_out.report(count);
-  report.left_out = left_out.count();
+      *flags.group, "the data", [&] { judge.emplace(flags, reader, precision); },
+      [&] { return judge->names(); });
+  judge->run();
   do_on_rank_0(*flags.group, [&] {
-    const std::string text = as_text(report, std::ssize(labels));
-    print_result(flags.json ? as_json(report, std::ssize(labels), flags) : text);
-    if (!has_page) return;
-    write_page("eval", "a page", flags.page,
-               inspect::confusion_page({flags.model, flags.data, text},
-                                       class_names(reader.model()), "image", report.truths,
-                                       report.answers, wrong));
+    const auto labels = std::ssize(reader.model().labels());
+    const std::string text = as_text(judge->report(), labels);
+    print_result(flags.json ? as_json(judge->report(), labels, flags) : text);
+    if (has_page) write_page("eval", "a page", flags.page, judge->page(text));
   });
 }
 

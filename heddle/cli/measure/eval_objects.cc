@@ -21,13 +21,11 @@ constexpr int64_t kAtOnce = 16;  // decoded and fitted by all threads; passes ar
 
 // The images that are judged: those held out, or all.
 DetectionSource images_of(const std::string& path, const std::vector<std::string>& labels) {
-  DetectionSources found = find_detections(path);
+  const DetectionSources found = find_detections(path);
   if (!found.val && !found.test) {
     log_info("eval: {} has no images that are held out; all of them are judged", path);
   }
-  DetectionSource source = std::move(found.val    ? *found.val
-                                     : found.test ? *found.test
-                                                  : found.train.value());
+  DetectionSource source = (found.val ? found.val : found.test ? found.test : found.train)();
   relabel_for_model(source, labels);
   return source;
 }

@@ -11,21 +11,22 @@
 namespace heddle {
 namespace {
 
-using Part = std::optional<CaptionSource>;
+using Part = UnreadPart<CaptionSource>;
 
 // The first of these files of a part that is there.
 template <class F>
 Part first_of(const std::string& folder, std::initializer_list<const char*> parts,
               const char* ending, const F& read) {
   for (const char* part : parts) {
-    if (path_exists(join_path(folder, std::string(part) + ending))) return read(part);
+    if (!path_exists(join_path(folder, std::string(part) + ending))) continue;
+    return [read, part] { return read(part); };
   }
-  return std::nullopt;
+  return {};
 }
 
 std::optional<CaptionSources> find_caption_lines(const std::string& folder) {
   const auto part = [&](std::initializer_list<const char*> names) {
-    return first_of(folder, names, ".jsonl", [&](const char* name) {
+    return first_of(folder, names, ".jsonl", [folder](const char* name) {
       return read_caption_lines(join_path(folder, fmt::format("{}.jsonl", name)));
     });
   };
@@ -37,10 +38,11 @@ std::optional<CaptionSources> find_caption_lines(const std::string& folder) {
 
 std::optional<CaptionSources> find_nlvr(const std::string& folder) {
   const auto part = [&](const char* name) {
-    return first_of(folder, {name}, ".tsv", [&](const char* n) { return read_nlvr(folder, n); });
+    return first_of(folder, {name}, ".tsv",
+                    [folder](const char* n) { return read_nlvr(folder, n); });
   };
-  CaptionSources found{part("train"), part("dev"), part("test"), std::nullopt};
-  if (!found.train) found.train = std::exchange(found.val, std::nullopt);
+  CaptionSources found{part("train"), part("dev"), part("test"), {}};
+  if (!found.train) found.train = std::exchange(found.val, nullptr);
   if (!found.train && !found.test) return std::nullopt;
   return found;
 }
@@ -53,7 +55,7 @@ CaptionSources find_captions(const std::string& path) {
   if (!is_directory(path)) {
     check(is_json_lines(path), ErrorKind::data,
           "{}: is no set of captions by its name; a .jsonl file is, or a folder", path);
-    found.train = read_caption_lines(path);
+    found.train = [path] { return read_caption_lines(path); };
     return found;
   }
   if (auto lines = find_caption_lines(path)) return std::move(*lines);

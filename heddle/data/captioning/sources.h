@@ -1,7 +1,6 @@
 // Images with captions in the files that people have, before they are decoded.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ struct CaptionSource {
 
 /// `unseen`: held out too, of what training images lack.
 struct CaptionSources {
-  std::optional<CaptionSource> train, val, test, unseen;
+  UnreadPart<CaptionSource> train, val, test, unseen;
 };
 
 /// What is at a path.
@@ -38,10 +37,10 @@ struct CaptionSources {
 ///   each in PART_images.tar.gz, PART_images.tar or the folder PART_images. Captions are the
 ///   sentences whose label is "true"; where there is no train.tsv, dev.tsv is train's. Archives are
 ///   read where they lie.
-/// Errors: data, naming file and line, for a path of another kind, a file without a line, broken or
-/// cut JSON, text that is not UTF-8, an image that is missing or stands twice, one without a
-/// caption, an empty caption, a table without these columns or with another label. What is wrong
-/// with an image is said when it is decoded.
+/// Errors: data, naming the path, for one of another kind; of a part that is read, naming file and
+/// line, for a file without a line, broken or cut JSON, text that is not UTF-8, an image that is
+/// missing or stands twice, one without a caption, an empty caption, a table without these columns
+/// or with another label. What is wrong with an image is said when it is decoded.
 CaptionSources find_captions(const std::string& path);
 
 // The readers of each kind.

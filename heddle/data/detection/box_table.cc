@@ -192,13 +192,18 @@ DetectionSources read_box_table(const std::string& folder,
   DetectionSources found;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].ids.empty()) continue;
-    place.finish(parts[i]);
     parts[i].classes = names;
     parts[i].is_numbered = is_numbered;
     for (size_t c = 0; c < names.size(); ++c) {
       parts[i].category_ids.push_back(static_cast<int64_t>(c) + 1);
     }
-    (i == 0 ? found.train : i == 1 ? found.val : found.test) = std::move(parts[i]);
+    (i == 0   ? found.train
+     : i == 1 ? found.val
+              : found.test) = [place, part = std::move(parts[i])] {
+      DetectionSource source = part;
+      place.finish(source);
+      return source;
+    };
   }
   return found;
 }

@@ -54,9 +54,9 @@ std::optional<DetectionSources> find_coco(const std::string& path) {
   }
   if (parts[0].empty()) parts[0] = others;
   DetectionSources found;
-  const auto read = [&](size_t part, const char* name) -> std::optional<DetectionSource> {
-    if (parts[part].empty()) return std::nullopt;
-    return read_coco(chosen(parts[part], path), name);
+  const auto read = [&](size_t part, const char* name) -> UnreadPart<DetectionSource> {
+    if (parts[part].empty()) return {};
+    return [names = parts[part], path, name] { return read_coco(chosen(names, path), name); };
   };
   found.train = read(0, "train");
   found.val = read(1, "val");
@@ -65,15 +65,11 @@ std::optional<DetectionSources> find_coco(const std::string& path) {
   return found;
 }
 
-void read_files(DetectionSource& source) {
-  if (source.images.decode) return;
+DetectionSource finished(DetectionSource source) {
+  source.images.labels = {"image"};
+  if (source.images.decode) return source;
   source.images.decode = [](size_t, const std::string& path) { return decode_image_file(path); };
-}
-
-void finish(std::optional<DetectionSource>& part) {
-  if (!part) return;
-  read_files(*part);
-  part->images.labels = {"image"};
+  return source;
 }
 
 DetectionSources read_any(const std::string& path, const std::vector<std::string>& class_names) {
@@ -81,7 +77,7 @@ DetectionSources read_any(const std::string& path, const std::vector<std::string
   if (!is_directory(path)) {
     check(path.ends_with(".json"), ErrorKind::data,
           "{}: is no set of boxes by its name; a .json file of COCO's is, or a folder", path);
-    return {read_coco(path, ""), std::nullopt, std::nullopt};
+    return {[path] { return read_coco(path, ""); }, {}, {}};
   }
   if (is_box_table(path)) return read_box_table(path, class_names);
   if (is_voc(path)) return read_voc(path);
@@ -97,7 +93,9 @@ DetectionSources read_any(const std::string& path, const std::vector<std::string
 DetectionSources find_detections(const std::string& path,
                                  const std::vector<std::string>& class_names) {
   DetectionSources found = read_any(path, class_names);
-  for (auto* part : {&found.train, &found.val, &found.test}) finish(*part);
+  for (auto* part : {&found.train, &found.val, &found.test}) {
+    if (*part) *part = [read = std::move(*part)] { return finished(read()); };
+  }
   return found;
 }
 

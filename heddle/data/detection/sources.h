@@ -1,7 +1,6 @@
 // Images with boxes in the files that people have, before they are decoded.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +23,7 @@ struct DetectionSource {
 };
 
 struct DetectionSources {
-  std::optional<DetectionSource> train, val, test;
+  UnreadPart<DetectionSource> train, val, test;
 };
 
 /// What is at a path.
@@ -41,9 +40,10 @@ struct DetectionSources {
 ///   images.tsv (split, image) with the order of images, among them those without boxes, and the
 ///   image files in images/ or images.tar, which is read where it lies; classes.txt has the names
 ///   of classes, where it is missing `class_names` do, else these are numbers.
-/// Errors: data, naming file and place, for a path of another kind, an id that stands twice, a box
-/// of an unknown image or class, a number that is none or absurd, a text that is not UTF-8, a part
-/// that is twice there; usage for class_names of too few classes, or others than classes.txt has.
+/// Errors, of what stands in a part's own files as it is read: data, naming file and place, for a
+/// path of another kind, an id that stands twice, a box of an unknown image or class, a number that
+/// is none or absurd, a text that is not UTF-8, a part that is twice there, COCO's images without
+/// one that is found; usage for class_names of too few classes, or others than classes.txt has.
 /// An image that is missing is reported when it is decoded.
 DetectionSources find_detections(const std::string& path,
                                  const std::vector<std::string>& class_names = {});

@@ -2,6 +2,7 @@
 // Source: Everingham et al. 2010, "The PASCAL Visual Object Classes Challenge", development kit.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -127,29 +128,30 @@ DetectionSource source_of(const std::string& folder, const std::vector<std::stri
 bool is_voc(const std::string& folder) { return is_directory(join_path(folder, kAnnotations)); }
 
 DetectionSources read_voc(const std::string& folder) {
-  std::map<std::string, VocImage> images;
+  const auto images = std::make_shared<std::map<std::string, VocImage>>();
   std::set<std::string> classes;
   std::vector<std::string> stems;
   for (const std::string& name : list_directory(join_path(folder, kAnnotations))) {
     if (name.starts_with('.') || !name.ends_with(".xml")) continue;
     stems.push_back(name.substr(0, name.size() - 4));
-    const VocImage& image = images[stems.back()] = read_annotation(folder, stems.back());
+    const VocImage& image = (*images)[stems.back()] = read_annotation(folder, stems.back());
     for (const VocObject& object : image.objects) classes.insert(object.name);
   }
   check(!stems.empty(), ErrorKind::data, "{}/{}: there is no .xml file in it", folder,
         kAnnotations);
-  const auto part = [&](const char* name) -> std::optional<DetectionSource> {
+  const auto part_of = [&](const std::vector<std::string>& chosen) {
+    return [=] { return source_of(folder, chosen, *images, classes); };
+  };
+  const auto part = [&](const char* name) -> UnreadPart<DetectionSource> {
     const std::string path = join_path(folder, fmt::format("ImageSets/Main/{}.txt", name));
-    if (!path_exists(path)) return std::nullopt;
+    if (!path_exists(path)) return {};
     const std::vector<std::string> chosen = read_part(path);
-    if (chosen.empty()) return std::nullopt;
-    return source_of(folder, chosen, images, classes);
+    if (chosen.empty()) return {};
+    return part_of(chosen);
   };
   DetectionSources found{part("train"), part("val"), part("test")};
   if (!found.train && !found.val) found.train = part("trainval");
-  if (!found.train && !found.val && !found.test) {
-    found.train = source_of(folder, stems, images, classes);
-  }
+  if (!found.train && !found.val && !found.test) found.train = part_of(stems);
   return found;
 }
 

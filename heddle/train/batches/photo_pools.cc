@@ -40,11 +40,11 @@ PhotoPools open_photo_pools(const std::string& path) {
       "{}: has no photos that are held out; collages to test on are made of such alone, so give a "
       "set with train and test",
       path);
-  relabel(*found.val, found.train->labels);
-  const std::vector<std::vector<size_t>> to_train = by_class(*found.train),
-                                         to_test = by_class(*found.val);
-  PhotoPool photos = pool_of(std::move(*found.train));
-  PhotoPools pools{photos, photos, pool_of(std::move(*found.val))};
+  ImageSource train = found.train(), test = found.val();
+  relabel(test, train.labels);
+  const std::vector<std::vector<size_t>> to_train = by_class(train), to_test = by_class(test);
+  PhotoPool photos = pool_of(std::move(train));
+  PhotoPools pools{photos, photos, pool_of(std::move(test))};
   for (size_t label = 0; label < to_train.size(); ++label) {
     const std::vector<size_t>& all = to_train[label];
     check(
