@@ -92,71 +92,36 @@ inspect::Page page_of(const MaskedTokens& masked, const train::Answers& all,
   return inspect::masked_page(evaluation, masked.tokenizer, questions, std::ssize(all.truths));
 }
 
-}  // namespace
+struct MaskedReport {
+  train::AnswerScore score;
+  int64_t tokens, sequences, context, special;
+  uint64_t seed;
+  int64_t dropped_characters;
+};
 
-void eval_masked_tokens(const EvalFlags& flags) {
-  check(
-      flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
-      "--stride and --no-memory are for language models; a model of masked tokens sees each token "
-      "once");
-  const bool has_page = wants_page(flags.page);
-  const LoadedModel model = load_text_model(flags.model);
-  check(model.tokenizer->mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
-        flags.model);
-  check(model.tokenizer->vocab_size() <= model.tokens().vocab_size(), ErrorKind::data,
-        "{}: the tokenizer has {} tokens, the model only {}", flags.model,
-        model.tokenizer->vocab_size(), model.tokens().vocab_size());
-  const int64_t context = context_of(flags, model);
-  const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  const std::vector<std::string> documents = documents_of(flags);
-  DroppedCharacters dropped(*model.tokenizer);
-  for (const std::string& document : documents) dropped.count_in(document);
-  warn_of_dropped(dropped, flags.data);
-  const MaskedTokens masked = {*model.tokenizer,
-                               train::chunks_of(train::encode_all(*model.tokenizer, documents),
-                                                context - model.tokenizer->special_count()),
-                               seed};
-  check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.data);
-  const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
-    const MaskedTokens::Sequence one = masked[s];
-    batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
-  };
-  const auto score = ask(model, flags,
-                         {.classes = model.tokens().vocab_size(),
-                          .samples = std::ssize(masked.chunks),
-                          .add = hidden,
-                          .keeps = has_page},
-                         context);
-  do_on_rank_0(*flags.group, [&] {
-    const int64_t tokens =
-        score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer->special_count();
-    const std::string text = fmt::format(
-        "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
-        "perplexity {:.3f} per masked token\n"
-        "{} of at most {} tokens, {} of them special",
-        100 * score.confusion.accuracy(), format_count(score.sums.predicted),
-        counted(tokens, "token"), seed, std::exp(score.loss()),
-        counted(std::ssize(masked.chunks), "sequence"), context, model.tokenizer->special_count());
-    Json json = Json::object();
-    json["accuracy"] = score.confusion.accuracy();
-    json["ppl"] = finite_or_null(std::exp(score.loss()));
-    json["nll"] = finite_or_null(score.sums.nll);
-    json["masked"] = score.sums.predicted;
-    json["tokens"] = tokens;
-    json["dropped_characters"] = dropped.count();
-    json["sequences"] = masked.chunks.size();
-    json["context"] = context;
-    json["seed"] = seed;
-    json["precision"] = precision_name(resolve_precision(flags.compute.precision));
-    print_result(flags.json ? json.dump() : text);
-    if (has_page) {
-      write_page("eval", "a page", flags.page,
-                 page_of(masked, score.all, {flags.model, flags.data, text}));
-    }
-  });
+Json as_json(const MaskedReport& r) {
+  Json json = Json::object();
+  json["accuracy"] = r.score.confusion.accuracy();
+  json["ppl"] = finite_or_null(std::exp(r.score.loss()));
+  json["nll"] = finite_or_null(r.score.sums.nll);
+  json["masked"] = r.score.sums.predicted;
+  json["tokens"] = r.tokens;
+  json["dropped_characters"] = r.dropped_characters;
+  json["sequences"] = r.sequences;
+  json["context"] = r.context;
+  json["seed"] = r.seed;
+  return json;
 }
 
-namespace {
+std::string as_text(const MaskedReport& r) {
+  return fmt::format(
+      "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
+      "perplexity {:.3f} per masked token\n"
+      "{} of at most {} tokens, {} of them special",
+      100 * r.score.confusion.accuracy(), format_count(r.score.sums.predicted),
+      counted(r.tokens, "token"), r.seed, std::exp(r.score.loss()),
+      counted(r.sequences, "sequence"), r.context, r.special);
+}
 
 struct ClassReport {
   train::AnswerScore score;
@@ -165,7 +130,7 @@ struct ClassReport {
   int64_t labels, dropped_characters;
 };
 
-std::string as_json(const ClassReport& r, const EvalFlags& flags) {
+Json as_json(const ClassReport& r) {
   Json json = Json::object();
   json["accuracy"] = r.score.confusion.accuracy();
   json["macro_f1"] = r.score.confusion.macro_f1();
@@ -174,8 +139,7 @@ std::string as_json(const ClassReport& r, const EvalFlags& flags) {
   json["answers"] = r.score.sums.predicted;
   json["labels"] = r.labels;
   json["dropped_characters"] = r.dropped_characters;
-  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
-  return json.dump();
+  return json;
 }
 
 std::string as_text(const ClassReport& r) {
@@ -214,7 +178,65 @@ inspect::Page page_of(const LoadedModel& model, std::span<const train::ClassExam
                                  all.truths, all.answers, wrong);
 }
 
+// Prints a report, and where one is asked for writes its page.
+template <class Report, class PageOf>
+void give(const EvalFlags& flags, const Report& report, const PageOf& page_of) {
+  Json json = as_json(report);
+  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+  print_result(flags.json ? json.dump() : as_text(report));
+  if (!flags.page.empty()) write_page("eval", "a page", flags.page, page_of(report));
+}
+
 }  // namespace
+
+void eval_masked_tokens(const EvalFlags& flags) {
+  check(
+      flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
+      "--stride and --no-memory are for language models; a model of masked tokens sees each token "
+      "once");
+  const bool has_page = wants_page(flags.page);
+  const LoadedModel model = load_text_model(flags.model);
+  check(model.tokenizer->mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
+        flags.model);
+  check(model.tokenizer->vocab_size() <= model.tokens().vocab_size(), ErrorKind::data,
+        "{}: the tokenizer has {} tokens, the model only {}", flags.model,
+        model.tokenizer->vocab_size(), model.tokens().vocab_size());
+  const int64_t context = context_of(flags, model);
+  const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
+  const std::vector<std::string> documents = documents_of(flags);
+  DroppedCharacters dropped(*model.tokenizer);
+  for (const std::string& document : documents) dropped.count_in(document);
+  warn_of_dropped(dropped, flags.data);
+  const MaskedTokens masked = {*model.tokenizer,
+                               train::chunks_of(train::encode_all(*model.tokenizer, documents),
+                                                context - model.tokenizer->special_count()),
+                               seed};
+  check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.data);
+  const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
+    const MaskedTokens::Sequence one = masked[s];
+    batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
+  };
+  const auto score = ask(model, flags,
+                         {.classes = model.tokens().vocab_size(),
+                          .samples = std::ssize(masked.chunks),
+                          .add = hidden,
+                          .keeps = has_page},
+                         context);
+  do_on_rank_0(*flags.group, [&] {
+    const auto sequences = std::ssize(masked.chunks);
+    const int64_t special = model.tokenizer->special_count();
+    const MaskedReport report{.score = score,
+                              .tokens = score.sums.tokens - sequences * special,
+                              .sequences = sequences,
+                              .context = context,
+                              .special = special,
+                              .seed = seed,
+                              .dropped_characters = dropped.count()};
+    give(flags, report, [&](const MaskedReport& r) {
+      return page_of(masked, r.score.all, {flags.model, flags.data, as_text(r)});
+    });
+  });
+}
 
 void eval_classes(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
@@ -261,9 +283,8 @@ void eval_classes(const EvalFlags& flags) {
   do_on_rank_0(*flags.group, [&] {
     const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),
                              dropped.count()};
-    print_result(flags.json ? as_json(report, flags) : as_text(report));
     warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
-    if (has_page) write_page("eval", "a page", flags.page, page_of(model, examples, report, flags));
+    give(flags, report, [&](const ClassReport& r) { return page_of(model, examples, r, flags); });
   });
 }
 
