@@ -159,12 +159,12 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
         "their number",
         source);
   check(max_tokens <= batch_tokens, ErrorKind::usage,
-        "{}: max_tokens {} is more than a batch of {} tokens; raise `batch_tokens` or "
+        "{}: `max_tokens` {} is more than a batch of {} tokens; raise `batch_tokens` or "
         "lower `max_tokens`",
         source, max_tokens, batch_tokens);
   const int64_t positions = facts_of(config.stack).longest_target;
   check(max_tokens <= positions, ErrorKind::usage,
-        "{}: max_tokens {} is more than the {} learned positions", source, max_tokens, positions);
+        "{}: `max_tokens` {} is more than the {} learned positions", source, max_tokens, positions);
 }
 
 void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) const {

@@ -18,7 +18,10 @@ namespace {
 
 // What ends and begins texts, as generate and transformers find it in config.json.
 void note_ends(const Tokenizer& tokenizer, Json& config) {
-  if (tokenizer.eos_id() < 0) return;
+  if (tokenizer.eos_id() < 0) {  // transformers takes GPT-2's for those that are not said
+    config["eos_token_id"] = config["bos_token_id"] = Json();
+    return;
+  }
   config["eos_token_id"] = tokenizer.eos_id();
   config["bos_token_id"] = tokenizer.bos_id() >= 0 ? tokenizer.bos_id() : tokenizer.eos_id();
 }
@@ -65,7 +68,7 @@ Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::st
 void check_sampling(const TextFields& own, const std::string& from) {
   if (own.tokenizer.empty() && from.empty()) {
     check(own.tokenizer_type == "bpe" || own.tokenizer_type == "unigram", ErrorKind::usage,
-          "text_sampling {}: a {} tokenizer has one segmentation of a text; set `tokenizer_type` "
+          "`text_sampling` {}: a {} tokenizer has one segmentation of a text; set `tokenizer_type` "
           "bpe or unigram, or `text_sampling` 0",
           own.text_sampling, own.tokenizer_type);
     return;
