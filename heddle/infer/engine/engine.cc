@@ -247,14 +247,14 @@ int64_t Engine::submit(Request request) {
 void Engine::admit() {
   std::vector<SequenceReader::Source> sources;
   while (!waiting_.empty() && reserved_ + waiting_.front()->reserved <= limit_) {
-    const Request& request = waiting_.front()->request;
-    reserved_ += waiting_.front()->reserved;
-    if (kept_ == nullptr) sources.push_back({request.source, request.memory});
-    if (request.on_start) request.on_start();
-    has_new_candidates_ |= waiting_.front()->candidates.has_value();
-    running_.push_back(std::move(waiting_.front()));
+    running_.push_back(std::move(waiting_.front()));  // before its callbacks, which may cancel
     waiting_.pop_front();
-    if (kept_ != nullptr) begin(*running_.back());
+    Running& r = *running_.back();
+    reserved_ += r.reserved;
+    has_new_candidates_ |= r.candidates.has_value();
+    if (kept_ == nullptr) sources.push_back({r.request.source, r.request.memory});
+    if (r.request.on_start) r.request.on_start();
+    if (kept_ != nullptr) begin(r);
   }
   if (!sources.empty()) reader_->add(sources, run_);
 }
