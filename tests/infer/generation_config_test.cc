@@ -80,6 +80,12 @@ TEST(SearchConfig, what_is_laid_over_takes_the_place_of_what_it_says_and_leaves_
   EXPECT_TRUE(diff_fields(c, again).empty());
 }
 
+TEST(SearchConfig, words_with_an_id_below_zero_are_refused_and_ban_no_part_of_themselves) {
+  const SearchConfig c{.banned = {{5, -1}}};
+  expect_error(ErrorKind::usage, {"bad_words_ids"}, [&] { c.check(); });
+  EXPECT_TRUE(c.banned_ngrams().empty());
+}
+
 TEST(GenerationConfig, values_that_make_no_sense_are_data_errors) {
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {R"({"eos_token_id": "</s>"})", "eos_token_id"},

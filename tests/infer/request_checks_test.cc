@@ -1,4 +1,4 @@
-// Callbacks of the start.
+// What an engine refuses when a request comes, so that no step fails of it; callbacks of the start.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -40,6 +40,63 @@ class RequestChecks : public ::testing::Test {
     }
   }
 };
+
+std::vector<int64_t> ids_up_to(int64_t n) {
+  std::vector<int64_t> ids(static_cast<size_t>(n));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+TEST_F(RequestChecks, ids_outside_the_vocabulary_are_refused_by_name) {
+  const std::pair<SearchConfig, const char*> all[] = {
+      {{.forced_eos = 40}, "forced_eos_token_id: the id 40 is not in the vocabulary of 40"},
+      {{.forced_eos = 2'000'000'000}, "forced_eos_token_id: the id 2000000000"},
+      {{.forced_eos = 40, .samples = true}, "forced_eos_token_id: the id 40"},
+      {{.forced_bos = 41}, "forced_bos_token_id: the id 41"},
+      {{.eos = {3, 40}}, "eos_token_id: the id 40"},
+      {{.banned = {{5}, {6, 40}}}, "bad_words_ids: the id 40"}};
+  for (const auto& [search, words] : all) {
+    expect_error(ErrorKind::data, {words}, [&, s = search] { engine.submit(asked(s)); });
+  }
+  engine.submit(asked({.eos = {-1, 39}, .forced_bos = -1, .forced_eos = -1}));  // -1 is none
+  EXPECT_EQ(engine.waiting(), 1);
+}
+
+TEST_F(RequestChecks, a_search_that_may_take_no_token_is_refused) {
+  const std::vector<int64_t> all = ids_up_to(kVocab);
+  for (SearchConfig search :
+       {SearchConfig{}, SearchConfig{.beam = 3}, SearchConfig{.samples = true},
+        SearchConfig{.no_repeat_ngram = 2, .eos = {3}}}) {
+    search.suppressed = all;
+    search.suppressed.push_back(0);  // twice
+    expect_error(ErrorKind::usage, {"all of the 40 tokens", "suppress_tokens"},
+                 [&] { engine.submit(asked(search)); });
+    search.suppressed = ids_up_to(kVocab - 1);
+    search.suppressed.push_back(kVocab);  // of no model's vocabulary
+    engine.submit(asked(search));
+  }
+  SearchConfig words;
+  for (const int64_t id : all) words.banned.push_back({id});
+  expect_error(ErrorKind::usage, {"bad_words_ids"}, [&] { engine.submit(asked(words)); });
+  words.eos = {7};  // an end is no bad word
+  engine.submit(asked(words));
+  run();
+}
+
+TEST_F(RequestChecks, candidates_that_are_all_suppressed_are_refused) {
+  const SmallModel translator(small_config(kVocab));
+  Engine other(*translator.made, {});
+  Request r = {.tokens = {2},
+               .source = {5, 6},
+               .candidates = {8, 9},
+               .search = {.suppressed = {8, 9}},
+               .longest_output = 4};
+  expect_error(ErrorKind::usage, {"all of the 2 tokens"}, [&] { other.submit(r); });
+  r.search.eos = {3};
+  other.submit(r);
+  while (other.step()) {
+  }
+}
 
 TEST_F(RequestChecks, callback_of_the_start_may_cancel_its_own_request_and_others) {
   Request first = named("first");

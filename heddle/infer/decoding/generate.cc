@@ -88,8 +88,6 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
   }
   check_mapped_files();
   check_options(options);
-  const std::vector<int32_t> end = {token_id(options.search.forced_eos).value_or(0)};
-  nn::check_ids(end, model.vocab_size(), "forced_eos_token_id");
   check_prompts(model, prompts, context_of(model, options));
   Results results(prompts.size());
   Engine engine(model, options.precision);

@@ -190,51 +190,6 @@ int64_t Engine::rows_needed(const Request& r) const {
   return source + kind_->rows_of(given, r.longest_read(), n);
 }
 
-void Engine::check_request(const Request& r) const {
-  r.search.check();
-  const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
-  nn::check_ids(r.tokens, vocab, "tokens");
-  nn::check_ids(r.prefix, vocab, "prefix");
-  nn::check_ids(r.candidates, vocab, "candidates");
-  if (!r.source.empty()) {
-    nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
-  }
-  check(!r.tokens.empty(), ErrorKind::data,
-        "there are no tokens; the model needs at least one to go on from");
-  check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
-        "there is no source; the model reads one");
-  check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
-        ErrorKind::internal, "a source that is encoded already, of a model that reads tokens");
-  const int64_t most = facts_ ? facts_->longest_source : 0;
-  check(r.source_rows() <= most, ErrorKind::data,
-        "the source has {} tokens; the model takes {} at most", r.source_rows(), most);
-  check(!r.constraint || r.longest_output >= r.constraint->least_tokens(), ErrorKind::usage,
-        "`max_new_tokens` is {}, or what the context leaves; the least text of the form may "
-        "need {}",
-        r.longest_output, r.constraint ? r.constraint->least_tokens() : 0);
-  check(!r.constraint || r.candidates.empty(), ErrorKind::internal,
-        "candidates and a form at once");
-  check(!r.constraint || r.search.drafted.value_or(0) == 0, ErrorKind::usage,
-        "`prompt_lookup_num_tokens` is {}, but tokens of a form are not guessed; set it to 0",
-        r.search.drafted.value_or(0));
-  check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
-        r.longest_output);
-  check(
-      r.search.drafted.value_or(0) == 0 || kind_->checks_drafts(), ErrorKind::usage,
-      "`prompt_lookup_num_tokens` is {}, but what this model says of a token depends on the tokens "
-      "that are read beside it, so that guesses cannot be checked together; set it to 0",
-      r.search.drafted.value_or(0));
-  const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());
-  check(read <= context, ErrorKind::data,
-        "{} tokens and at most {} new ones; the model takes {} and gives one more", r.tokens.size(),
-        r.longest_output, context);
-  const int64_t rows = rows_needed(r);
-  check(rows <= limit_, ErrorKind::data,
-        "the request may need {} rows of the KV cache, which has {}; ask for fewer new tokens, "
-        "fewer hypotheses, or give less text",
-        rows, limit_);
-}
-
 int64_t Engine::submit(Request request) {
   check_request(request);
   const int64_t rows = rows_needed(request);

@@ -94,8 +94,9 @@ class Engine {
   int64_t rows_needed(const Request& request) const;
 
   /// From any thread, once the limits are set.
-  /// Errors: usage for options outside their ranges; data if tokens or source are empty, too long
-  /// for the model or not of its vocabulary, or if it needs more rows than the limit.
+  /// Errors: usage for options outside their ranges, or where all tokens are suppressed; data if
+  /// tokens or source are empty or too long for the model, an id that may be read or come is not of
+  /// its vocabulary, or if it needs more rows than the limit.
   void check_request(const Request& request) const;
   /// Takes a request in. returns: its id: 0, 1, ..    Errors: those of check_request()
   int64_t submit(Request request);
@@ -117,6 +118,9 @@ class Engine {
   struct Pass;
   using RunningList = std::vector<std::unique_ptr<Running>>;
 
+  void check_ids_of(const Request& request) const;
+  void check_source(const Request& request) const;
+  void check_form(const Request& request) const;
   void admit();
   void begin(Running& r);
   void pass();

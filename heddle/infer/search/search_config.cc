@@ -36,7 +36,7 @@ std::vector<std::vector<int32_t>> SearchConfig::banned_ngrams() const {
   std::vector<std::vector<int32_t>> ngrams;
   for (const std::vector<int64_t>& tokens : banned) {
     std::vector<int32_t> ids = as_ids(tokens);
-    if (tokens.size() > 1 && !ids.empty()) ngrams.push_back(std::move(ids));
+    if (tokens.size() > 1 && ids.size() == tokens.size()) ngrams.push_back(std::move(ids));
   }
   return ngrams;
 }
@@ -53,6 +53,11 @@ void SearchConfig::check_ranges() const {
       fail(ErrorKind::usage, "{} is {}; it {}", name, (*real)->value(), broken);
     }
     fail(ErrorKind::usage, "{} {}", name, broken);
+  }
+  for (const std::vector<int64_t>& tokens : banned) {  // elsewhere -1 is no token: not in a row
+    for (const int64_t id : tokens) {
+      heddle::check(id >= 0, ErrorKind::usage, "`bad_words_ids` has the id {}; the least is 0", id);
+    }
   }
 }
 
