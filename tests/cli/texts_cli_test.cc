@@ -110,6 +110,11 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
                             size;
   const std::string gpt2 =
       R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, )" + size;
+  const std::string xl = R"({"model_type": "transfo-xl", "cutoffs": [40], "d_model": 16,
+      "d_embed": 16, "n_head": 2, "d_head": 8, "d_inner": 20, "n_layer": 1, "mem_len": 4, )" +
+                         size;
+  const std::string rnn =
+      R"({"model_type": "rnn_lm", "embedding_size": 12, "hidden_size": 16, )" + size;
   const std::tuple<std::string, std::vector<std::string>> all[] = {
       {distil + R"("architectures": ["DistilBertForMaskedLM"]})",
        {"fill", "--text", "the [MASK] fox"}},
@@ -117,7 +122,11 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
        {"classify", "--pair"}},
       {llama + R"("architectures": ["LlamaForSequenceClassification"]})", {"classify", "--pair"}},
       {gpt2 + R"("architectures": ["GPT2ForSequenceClassification"]})", {"classify"}},
-      {gpt2 + R"("architectures": ["GPT2Model"]})", {"embed", "--pooling", "mean"}}};
+      {gpt2 + R"("architectures": ["GPT2Model"]})", {"embed", "--pooling", "mean"}},
+      {xl + R"("architectures": ["TransfoXLForSequenceClassification"]})", {"classify", "--pair"}},
+      {xl + R"("architectures": ["TransfoXLModel"]})", {"embed", "--pooling", "mean"}},
+      {rnn + R"("architectures": ["RnnForSequenceClassification"]})", {"classify", "--pair"}},
+      {rnn + R"("architectures": ["RnnModel"]})", {"embed", "--pooling", "mean"}}};
   for (const auto& [config, words] : all) {
     const TempDir folder;
     nn::Parameters parameters(5);

@@ -193,7 +193,8 @@ class TransformerXl final : public LanguageModel, public WithMemory {
     return {base_scope(s, "transformer", hub) / "word_emb", s / "crit", adaptive_};
   }
 
-  std::shared_ptr<const RelativePass> pass_of(const TokenRows& tokens, const Run& run) const {
+  std::shared_ptr<const RelativePass> pass_of(TokenRows tokens, const Run& run) const {
+    tokens.types = {};  // a tokenizer may tell parts apart; this model does not
     RelativePass pass{.tokens = tokens};
     const auto memory_of = [&](const Segments& segments, int64_t n) {
       return Memory::before(tokens.memory, segments, n, c_.n_layer, c_.d_model, run.compute);
