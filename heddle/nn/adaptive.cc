@@ -11,11 +11,6 @@
 namespace heddle::nn {
 namespace {
 
-// In f32, which gradients of looked-up rows are summed in.
-Tensor rows_at(const Tensor& x, std::span<const int32_t> index) {
-  return cast(gather_rows(cast(x, DType::f32), index), x.dtype());
-}
-
 // The cluster of an id.
 size_t cluster_of(const std::vector<TokenCluster>& clusters, int32_t id) {
   size_t c = 0;
@@ -63,7 +58,7 @@ Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& ru
   if (parts.size() > 1) {
     std::vector<int32_t> index;
     for (const auto& [cluster, place] : places) index.push_back(begins[cluster] + place);
-    x = rows_at(x, index);
+    x = gather_rows(x, index);
   }
   return scale(x, scale_);
 }
@@ -130,7 +125,7 @@ CrossEntropy AdaptiveSoftmax::loss(const Tensor& h, std::span<const int32_t> tar
   CrossEntropy sum = linear_cross_entropy(head.x, head.weight, head.bias, of_head, options);
   for (size_t c = 1; c < clusters_.size(); ++c) {
     if (rows[c].empty()) continue;
-    const Layer l = layer(c, rows_at(h, rows[c]), run);
+    const Layer l = layer(c, gather_rows(h, rows[c]), run);
     const CrossEntropy part = linear_cross_entropy(l.x, l.weight, l.bias, within[c], options);
     sum.loss = add(sum.loss, part.loss);
     sum.total += part.total;

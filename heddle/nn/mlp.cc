@@ -26,12 +26,6 @@ constexpr std::array kActivations = {NamedActivation{"relu", Activation::relu},
                                      NamedActivation{"swish", Activation::silu},
                                      NamedActivation{"tanh", Activation::tanh}};
 
-// Gradients of rows are summed in f32.
-Tensor rows_of(const Tensor& x, std::span<const int32_t> index) {
-  if (x.dtype() == DType::f32 || !is_recording()) return gather_rows(x, index);
-  return cast(gather_rows(cast(x, DType::f32), index), x.dtype());
-}
-
 }  // namespace
 
 Activation activation_of(const std::string& name) {
@@ -111,14 +105,14 @@ Tensor SparseExperts::operator()(const Tensor& x, const std::shared_ptr<const Ro
       places[seen[row]++][row] = static_cast<int32_t>(order.size());
       order.push_back(s);
     }
-    outputs.push_back(experts_[e](rows_of(x, own), nullptr, run));
+    outputs.push_back(experts_[e](gather_rows(x, own), nullptr, run));
   }
   if (outputs.empty()) return Tensor::zeros(x.shape(), x.dtype());
   const Tensor weights = gather_rows(reshape(routes.weights, {rows * k, 1}), order);
   const Tensor weighted =
       scale_rows(outputs.size() == 1 ? outputs[0] : concat(outputs, 0), weights);
-  Tensor sum = rows_of(weighted, places[0]);
-  for (int64_t i = 1; i < k; ++i) sum = add(sum, rows_of(weighted, places[i]));
+  Tensor sum = gather_rows(weighted, places[0]);
+  for (int64_t i = 1; i < k; ++i) sum = add(sum, gather_rows(weighted, places[i]));
   return sum;
 }
 

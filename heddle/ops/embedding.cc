@@ -82,10 +82,11 @@ Tensor gather_rows(const Tensor& x, std::span<const int32_t> index) {
   check_range("index", index, x.size(0), ErrorKind::shape);
   Tensor y = Tensor::empty({static_cast<int64_t>(index.size()), x.size(1)}, x.dtype());
   kernels().gather_rows(x.rows(), index.data(), y.rows());
-  return record("gather_rows", {x}, y,
-                [index = kept(x, index), shape = x.shape()](const Tensor& dy) -> Grads {
-                  return {scattered(dy, index, 1, {}, shape)};
-                });
+  return record(
+      "gather_rows", {x}, y,
+      [index = kept(x, index), shape = x.shape(), dtype = x.dtype()](const Tensor& dy) -> Grads {
+        return {cast(scattered(dy, index, 1, {}, shape), dtype)};
+      });
 }
 
 }  // namespace heddle

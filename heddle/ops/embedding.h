@@ -22,6 +22,7 @@ Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
 Tensor add_positions(const Tensor& x, const Tensor& positions,
                      std::span<const int32_t> position_ids, const DropoutSpec& spec);
 /// y[i] = x[index[i]]. x: [rows, width]    Errors: shape if an index is outside.
+/// The gradient of a row that several i have is summed in f32, and rounded to the dtype of x once.
 Tensor gather_rows(const Tensor& x, std::span<const int32_t> index);
 
 }  // namespace heddle

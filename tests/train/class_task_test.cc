@@ -77,6 +77,16 @@ TEST_F(StackRun, classification_learns_and_saves_its_labels) {
   EXPECT_EQ(m.model->head(), Head::sequence_classes);
 }
 
+TEST_F(StackRun, recurrent_classifier_trains_in_bf16) {
+  TrainConfig config = default_config("sequence_classification", "rnn_lm");
+  config.stack.set("hidden_size", 16);
+  config.stack.set("embedding_size", 12);  // states are projected before a row of each is taken
+  config.stack.set("vocab_size", 60);
+  testing::make_short(config);
+  config.precision = "bf16";
+  EXPECT_LT(train(config, "run").best.loss, 0.7);  // log 2 is that of a guess
+}
+
 TEST_F(StackRun, tagging_learns) {
   TrainConfig config = tiny_bert("token_classification");
   config.max_updates = config.validate_every = 120;

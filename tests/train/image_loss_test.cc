@@ -227,6 +227,34 @@ void expect_imitated(const std::vector<int64_t>& layers) {
 TEST(Imitation, of_the_last_states_has_the_gradients_of_its_loss) { expect_imitated({}); }
 TEST(Imitation, of_a_hidden_state_has_the_gradients_of_its_loss) { expect_imitated({1}); }
 
+// In bf16 a weight has the gradient of f32 but for the rounding of states.
+TEST(Imitation, of_a_hidden_state_is_learnt_in_bf16) {
+  std::vector<std::vector<float>> gradients;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Pupil pupil(true);
+    const auto& model = pupil.model->need<ImageModel>("test");
+    const Imitation imitation(pupil.parameters, model, {8, 8}, 3, {1}, 0.7);
+    ImageTargets targets = targets_of(false);
+    targets.imitation = &imitation;
+    targets.features = Tensor::full({kImages * 4, 3}, 0.5F);
+    nn::Run run;
+    run.compute = dtype;
+    accumulate_images(*pupil.model, pupil.batch_rows(), targets, run);
+    for (auto& p : pupil.parameters.all()) {
+      if (p->name() == "deit.encoder.layer.0.output.dense.weight") {
+        gradients.push_back(p->grad().to_floats());
+      }
+    }
+  }
+  ASSERT_EQ(gradients.size(), 2U);
+  double squares = 0, errors = 0;
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    squares += gradients[0][i] * gradients[0][i];
+    errors += std::pow(gradients[1][i] - gradients[0][i], 2);
+  }
+  EXPECT_LT(errors, 0.02 * 0.02 * squares);
+}
+
 TEST(Imitation, of_a_state_that_is_not_there_is_refused) {
   Pupil pupil(true);
   const auto& model = pupil.model->need<ImageModel>("test");

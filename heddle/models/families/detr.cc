@@ -324,8 +324,8 @@ Tensor Detr::decode(const Begun& begun, const Tensor& memory,
     const Tensor y = x.value();
     x = nn::Residual(reshape(y, y.shape()), c_.normalize_before);
     if (queries->visibility == nullptr) return seen.push_back(y);
-    for (const auto& rows : {queries->learned, queries->noised}) {  // with gradients in f32
-      seen.push_back(cast(gather_rows(cast(y, DType::f32), rows), y.dtype()));
+    for (const auto& rows : {queries->learned, queries->noised}) {
+      seen.push_back(gather_rows(y, rows));
     }
   };
   for (size_t i = 0; i < decoder_.size(); ++i) {

@@ -112,9 +112,7 @@ std::vector<CellState> MemoryDecoder::begin_by(const Tensor& summary, const Run&
 
 Tensor MemoryDecoder::by_fixed(const Tensor& x, const TokenRows& tokens, const Tensor& summary,
                                std::span<const CellState> begin, const Run& run) const {
-  // The gradients of gathered rows are f32.
-  const Tensor context =
-      cast(gather_rows(cast(summary, DType::f32), sequence_of_rows(*tokens.segments)), x.dtype());
+  const Tensor context = cast(gather_rows(summary, sequence_of_rows(*tokens.segments)), x.dtype());
   const Tensor h = (*fixed_)(concat({x, context}, 1), tokens, begin, run).h;
   return read_out(h, context, x, tokens, run);
 }

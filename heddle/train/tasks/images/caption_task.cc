@@ -448,9 +448,7 @@ class CaptionTask final : public PixelTask {
   CrossEntropy forward(const CaptionPass& pass, const nn::Run& run, bool has_gradients,
                        double& penalty) const {
     Tensor memory = captioner().encode(pass.images, run);
-    if (!pass.cells.empty()) {  // gradients of gathered rows are f32
-      memory = cast(gather_rows(cast(memory, DType::f32), pass.cells), memory.dtype());
-    }
+    if (!pass.cells.empty()) memory = gather_rows(memory, pass.cells);
     const Segments &targets = pass.targets, &sources = pass.sources;
     const bool is_regularised =
         has_gradients && fields().attention_regularisation + fields().attention_entropy > 0;
