@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "heddle/base/json/json.h"
@@ -223,6 +224,48 @@ TEST(GradientTree, each_shard_begins_with_the_buffers_from_before_the_batch) {
   }
   EXPECT_EQ(mean.value().data<float>()[0], 8);
   EXPECT_EQ(tree.sum().data<float>()[layout.begin(2)], 7);
+}
+
+// Each part moves the mean by 1, and is counted.
+class MeanTask final : public Task {
+ public:
+  nn::Parameters& parameters() override { return all_.all; }
+  std::string training_key() const override { return ""; }
+  std::string validation_key() const override { return ""; }
+  int64_t batches(int64_t) override { return 1; }
+  Parts parts(int64_t, int64_t, int64_t) override { return {}; }
+  LossSums accumulate(int64_t, std::span<const int64_t>, const nn::Run&) override {
+    for (const auto& p : all_.all.all()) {
+      if (p->is_buffer()) p->value().data<float>()[0] += 1;
+    }
+    return {};
+  }
+  ValidationScore validate(const nn::Run&, dist::Group&) override { return {}; }
+  std::vector<Json> samples() override { return {}; }
+  void save_model(const std::string&) const override {}
+
+ private:
+  SomeParameters all_;
+};
+
+TEST(BatchGradient, buffers_move_by_the_mean_of_the_shards_that_have_samples) {
+  for (const int64_t accumulate : {1, 2}) {
+    for (int64_t parts = 1; parts <= 4 * accumulate; ++parts) {
+      MeanTask task;
+      dist::LocalGroup alone;
+      BatchGradient gradient(task, 4, accumulate, alone);
+      Optimizer optimizer(task.parameters(), {});
+      gradient.agree({.sums = gradient.compute(0, Parts(static_cast<size_t>(parts), {0}), {})});
+      gradient.step(optimizer, 0, 1);
+      const int64_t shards = (parts + accumulate - 1) / accumulate;
+      const auto mean = static_cast<float>(parts) / static_cast<float>(shards);
+      const auto value = [&](size_t i) {
+        return task.parameters().all()[i]->value().to_floats()[0];
+      };
+      EXPECT_EQ(value(2), mean) << parts << " parts";
+      EXPECT_EQ(value(3), std::round(mean)) << parts << " parts";
+    }
+  }
 }
 
 using ShardedRun = PairRun;

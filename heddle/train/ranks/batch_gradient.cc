@@ -114,6 +114,7 @@ std::span<const std::vector<int64_t>> BatchGradient::own(const Parts& parts) con
 LossSums BatchGradient::compute(int64_t epoch, const Parts& parts, const nn::Run& run) {
   const Clock::time_point begin = Clock::now();
   const Timed timed(times_.compute);
+  filled_shards_ = (std::ssize(parts) + accumulate_ - 1) / accumulate_;
   const auto mine = own(parts);
   if (!tree_) {
     LossSums sums;
@@ -291,7 +292,7 @@ std::string BatchGradient::first_bad(const Optimizer& optimizer) {
   return bad;
 }
 
-// The mean of what the shards made of them.
+// The mean of what the shards that had samples made of them.
 void BatchGradient::change_buffers() {
   for (const GradientLayout::Bucket& b : layout_->buckets()) {
     if (!b.is_of_buffers) continue;
@@ -300,7 +301,8 @@ void BatchGradient::change_buffers() {
       nn::Parameter& p = *parameters().all()[i];
       float* const values = p.value().data<float>() + from;
       for (int64_t e = 0; e < n; ++e) {
-        const float mean = changes[static_cast<size_t>(at + e)] / static_cast<float>(shards_);
+        const float mean =
+            changes[static_cast<size_t>(at + e)] / static_cast<float>(filled_shards_);
         values[e] += p.kind() == nn::ParameterKind::counter ? std::round(mean) : mean;
       }
       p.changed(true);

@@ -112,6 +112,7 @@ class BatchGradient {
 
   Task* task_;
   int64_t shards_, accumulate_;
+  int64_t filled_shards_ = 0;  // of the whole batch, not of this rank: those that have samples
   dist::Group* group_;
   std::optional<GradientLayout> layout_;  // of several shards
   std::optional<GradientTree> tree_;
