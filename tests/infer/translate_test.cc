@@ -182,6 +182,27 @@ TEST_F(TranslateIds, length_is_limited_and_the_end_forced) {
   for (const Translation& t : all) EXPECT_LE(t.ids.size(), 2u);
 }
 
+// Where no end is forced, a translation that is cut has none that its score could count.
+TEST_F(TranslateIds, score_is_log_p_over_the_penalty_of_the_length_that_is_told) {
+  const TranslateOptions options{.search = {.beam = 3, .length_penalty = 0.7, .n_best = 3},
+                                 .as_transformers = true,
+                                 .longest_without_end = 4};
+  size_t cut = 0, whole = 0;
+  for (const Translation& best : translate_ids(m.model, sources, options)) {
+    std::vector<Translation> all = best.others;
+    all.push_back(best);
+    for (const Translation& t : all) {
+      const auto tokens = std::ssize(t.ids);
+      const bool is_cut = tokens == 5;
+      EXPECT_EQ(t.length, is_cut ? 5 : tokens + 1);
+      EXPECT_EQ(t.score, t.log_p / length_penalty(t.length, 0.7, LengthPenalty::power));
+      ++(is_cut ? cut : whole);
+    }
+  }
+  EXPECT_GT(cut, 0u);
+  EXPECT_GT(whole, 0u);
+}
+
 TEST_F(TranslateIds, learned_positions_limit_the_length) {
   TransformerConfig c = small_config();
   c.position_embedding_type = "learned";

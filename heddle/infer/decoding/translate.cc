@@ -256,10 +256,16 @@ int engines_of(const EncoderDecoder& model) {
 }
 
 Translation as_translation(std::span<const Hypothesis> ended) {
-  Translation t{.ids = ended[0].ids, .score = ended[0].score, .text = {}};
-  for (const Hypothesis& h : ended.subspan(1)) {
-    t.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
-  }
+  const auto made = [](const Hypothesis& h) {
+    const int64_t end = h.ended == EndedBy::eos ? 1 : 0;
+    return Translation{.ids = h.ids,
+                       .score = h.score,
+                       .log_p = h.log_p,
+                       .length = std::ssize(h.ids) + end,
+                       .text = {}};
+  };
+  Translation t = made(ended[0]);
+  for (const Hypothesis& h : ended.subspan(1)) t.others.push_back(made(h));
   return t;
 }
 

@@ -45,9 +45,11 @@ struct TranslateOptions {
 /// Of an empty source: no ids, an empty text, score 0.
 struct Translation {
   std::vector<int32_t> ids;  ///< without the end
-  double score = 0;  ///< log p of the tokens and the end, in nats, over the length penalty; 0
-                     ///< if greedy search was asked for none
-  std::string text;  ///< by the text form only
+  double score = 0;    ///< log p of the tokens and the end, in nats, over the length penalty; 0
+                       ///< if greedy search was asked for none
+  double log_p = 0;    ///< of them
+  int64_t length = 1;  ///< that the penalty is one of: tokens, and the end if it came
+  std::string text;    ///< by the text form only
   std::vector<Translation> others = {};  ///< the n_best - 1 next best, or the other samples
 };
 

@@ -31,14 +31,12 @@ std::vector<std::string> best_texts(const std::vector<std::vector<EndedText>>& s
 // What the beam of each sentence ended with.
 std::vector<std::vector<EndedText>> all_ended(const LoadedModel& model,
                                               const std::vector<std::vector<int32_t>>& sources,
-                                              const TranslateOptions& options, LengthPenalty kind) {
+                                              const TranslateOptions& options) {
   std::vector<std::vector<EndedText>> sentences;
   for (const Translation& best : translate_ids(model.translator(), sources, options)) {
     std::vector<EndedText>& all = sentences.emplace_back();
     const auto add = [&](const Translation& t) {
-      const int64_t length = std::ssize(t.ids) + 1;
-      all.push_back(
-          {model.target().decode(t.ids), t.score * length_penalty(length, 1, kind), length});
+      all.push_back({model.target().decode(t.ids), t.log_p, t.length});
     };
     add(best);
     std::ranges::for_each(best.others, add);
@@ -83,7 +81,7 @@ TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<
   const auto search = [&](std::span<const int64_t> items) {
     std::vector<std::vector<int32_t>> some;
     for (const int64_t i : items) some.push_back(sources[static_cast<size_t>(i)]);
-    return all_ended(model, some, options, kind);
+    return all_ended(model, some, options);
   };
   const auto sentences =
       dist::share_out<std::vector<EndedText>>(group, std::ssize(sources), search);

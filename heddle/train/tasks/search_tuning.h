@@ -15,7 +15,7 @@ namespace heddle::train {
 struct EndedText {
   std::string text;
   double log_p = 0;
-  int64_t length = 0;  ///< tokens, the end counted
+  int64_t length = 0;  ///< tokens, and the end if it came
 
   template <class V>
   void parts(V& v) {
