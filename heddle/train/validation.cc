@@ -60,7 +60,7 @@ ValidationScore Validation::score(const nn::Run& run) {
   const ValidationScore s = validate_plainly(run);
   if (std::isfinite(s.loss)) return s;
   dist::do_alike(*group_, [&] { check_weights(task_->parameters(), p_->update, last_good_()); });
-  name_bad_tensor("validation loss", p_->update + 1, last_good_(), [&] { validate_plainly(run); });
+  name_bad_tensor("validation loss", p_->update, last_good_(), [&] { validate_plainly(run); });
   dist::fail_together(
       *group_, ErrorKind::data,
       fmt::format("update {}: the validation loss is {}. {}", p_->update, s.loss, last_good_()));
