@@ -154,11 +154,6 @@ class TranslationTask final : public ModelTask {
             .searched_as = paths_.from.empty() ? "" : find_model_dir(paths_.from)};
   }
 
-  std::vector<int64_t> batch_samples(int64_t, int64_t batch) override {
-    const auto samples = plan_.batch(batch);
-    return {samples.begin(), samples.end()};
-  }
-
   bool wants_bleu() const { return config_.select == "bleu" || config_.early_stop == "bleu"; }
 
   TranslationIds special_ids() const {
