@@ -38,7 +38,9 @@ TEST_F(EvalText, figures_fit_each_other_and_count_the_text) {
   EXPECT_NEAR(json.get_double("ppl"), std::exp(nll / json.get_double("tokens")),
               1e-6 * json.get_double("ppl"));
   EXPECT_NEAR(json.get_double("bits_per_byte"), nll / std::log(2.0) / 1202, 1e-9);
-  EXPECT_GE(json.get_double("accuracy"), 0);
+  const double hits = json.get_double("accuracy") * json.get_double("tokens");
+  EXPECT_NEAR(hits, std::round(hits), 1e-9);
+  EXPECT_LT(hits, json.get_double("tokens"));
   EXPECT_EQ(eval({"--json", "--context", "32", "--stride", "8", "--batch-tokens", "1"}).out,
             result.out);
   const CliResult plain = eval();

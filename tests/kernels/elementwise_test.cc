@@ -156,9 +156,15 @@ TEST(Elementwise, threads_and_place_in_the_row_do_not_change_bits) {
 }
 
 TEST(Elementwise, no_rows_are_no_work) {
-  Matrix x(0, 8), y(0, 8);
-  kernels().add(x, x, y);
-  kernels().mul(x, x, y);
+  Matrix x(3, 8), y(3, 8);
+  x.fill([](int64_t, int64_t) { return 2; });
+  y.fill([](int64_t r, int64_t c) { return static_cast<double>(8 * r + c); });
+  const Rows none = x.view().slice(1, 0), none_of_y = y.view().slice(1, 0);
+  kernels().add(none, none, none_of_y);
+  kernels().mul(none, none, none_of_y);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(y.get(r, c), static_cast<double>(8 * r + c));
+  }
 }
 
 }  // namespace
