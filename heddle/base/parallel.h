@@ -25,7 +25,7 @@ void run(int64_t n, void (*body)(void* context, int64_t i), void* context);
 
 /// Calls f(i) for i in [0, n), each once, on any thread. The work of an i must not depend on the
 /// thread or on other i: that is what makes results equal for any number of threads.
-/// Errors: rethrows one of what f threw, after all calls have ended.
+/// Errors: rethrows what f threw of the least i, after all calls have ended.
 template <class F>
 void parallel_for(int64_t n, const F& f) {
   if (n <= 1 || num_threads() == 1 || in_parallel()) {
@@ -36,14 +36,15 @@ void parallel_for(int64_t n, const F& f) {
     const F& f;
     std::mutex mutex;
     std::exception_ptr error;
-  } context{f, {}, {}};
+    int64_t first;  // whose error it is
+  } context{f, {}, {}, n};
   const auto body = [](void* at, int64_t i) {
     Context& c = *static_cast<Context*>(at);
     try {
       c.f(i);
     } catch (...) {
       std::lock_guard lock(c.mutex);
-      c.error = std::current_exception();
+      if (i < c.first) c.first = i, c.error = std::current_exception();
     }
   };
   parallel_detail::run(n, body, &context);

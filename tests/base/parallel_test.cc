@@ -65,6 +65,22 @@ TEST_F(Parallel, an_error_is_thrown_after_all_calls_and_the_pool_goes_on) {
   }
 }
 
+TEST_F(Parallel, of_several_errors_that_of_the_first_call_is_thrown) {
+  for (const int threads : {1, 4}) {
+    set_num_threads(threads);
+    for (int again = 0; again < 50; ++again) {
+      try {
+        parallel_for(100, [](int64_t i) {
+          if (i >= 37) throw std::runtime_error(std::to_string(i));
+        });
+        ADD_FAILURE() << "no error";
+      } catch (const std::runtime_error& e) {
+        EXPECT_STREQ(e.what(), "37") << threads << " threads";
+      }
+    }
+  }
+}
+
 TEST_F(Parallel, a_loop_in_a_loop_runs_on_the_thread_that_meets_it) {
   set_num_threads(4);
   std::atomic<int> calls = 0;
