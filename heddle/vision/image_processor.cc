@@ -2,6 +2,7 @@
 #include "heddle/vision/image_processor.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "heddle/base/error.h"
@@ -14,16 +15,41 @@ namespace {
 // What a length alone means as "size", which differs between the classes that wrote it.
 enum class LengthMeans { square, shortest_edge, crop_of_shortest_edge };
 
+struct ProcessorKind {
+  const char* name;  // ViTImageProcessor, ViTImageProcessorFast, ViTFeatureExtractor
+  LengthMeans length;
+};
+// Those that do nothing but what stands in their file. Others of transformers' give keys of the
+// same names another meaning, or have steps of their own.
+constexpr std::array kProcessorKinds = {
+    ProcessorKind{"ViT", LengthMeans::square},
+    ProcessorKind{"DeiT", LengthMeans::square},
+    ProcessorKind{"Beit", LengthMeans::square},
+    ProcessorKind{"Blip", LengthMeans::square},
+    ProcessorKind{"Siglip", LengthMeans::square},
+    ProcessorKind{"Bit", LengthMeans::shortest_edge},
+    ProcessorKind{"CLIP", LengthMeans::shortest_edge},
+    ProcessorKind{"Detr", LengthMeans::shortest_edge},
+    ProcessorKind{"ConditionalDetr", LengthMeans::shortest_edge},
+    ProcessorKind{"DeformableDetr", LengthMeans::shortest_edge},
+    ProcessorKind{"ConvNext", LengthMeans::crop_of_shortest_edge}};
+
+// A file without a class is read as ViT's.
 LengthMeans length_of_class(const Json& json, const std::string& source) {
   const Json* type = json.find("image_processor_type");
   if (type == nullptr) type = json.find("feature_extractor_type");
-  const std::string name =
-      type == nullptr ? "" : type->as_string(source + ": the processor's type");
-  if (name.starts_with("ConvNext")) return LengthMeans::crop_of_shortest_edge;
-  for (const char* class_name : {"Detr", "Bit", "CLIP"}) {
-    if (name.starts_with(class_name)) return LengthMeans::shortest_edge;
-  }
-  return LengthMeans::square;
+  if (type == nullptr) return LengthMeans::square;
+  const std::string& name = type->as_string(source + ": the processor's type");
+  const std::string kind =
+      name.substr(0, std::min(name.find("ImageProcessor"), name.find("FeatureExtractor")));
+  const auto* const found = std::ranges::find_if(
+      kProcessorKinds, [&](const ProcessorKind& known) { return known.name == kind; });
+  std::vector<std::string> names;
+  for (const ProcessorKind& known : kProcessorKinds) names.emplace_back(known.name);
+  check(found != kProcessorKinds.end(), ErrorKind::data,
+        "{}: images are prepared by {}; of transformers' processors heddle follows those of {}",
+        source, name, fmt::join(names, ", "));
+  return found->length;
 }
 
 int64_t length(const Json& json, std::string_view key, const std::string& source) {
@@ -92,9 +118,9 @@ double share(const Json& json, const std::string& source) {
   return value;
 }
 
-void read_size(ImageProcessor& p, const Json& json, const std::string& source) {
+void read_size(ImageProcessor& p, const Json& json, LengthMeans meaning,
+               const std::string& source) {
   const Json& size = json.at("size", source);
-  const LengthMeans meaning = length_of_class(json, source);
   int64_t edge = 0;
   if (!size.is_object()) {
     edge = length(json, "size", source);
@@ -145,13 +171,17 @@ ImageProcessor ImageProcessor::of_folder(const std::string& folder) {
 
 ImageProcessor ImageProcessor::of_hub(const Json& json, const std::string& source) {
   ImageProcessor p;
+  const LengthMeans meaning = length_of_class(json, source);
+  check(!flag(json, "rescale_offset", false, source), ErrorKind::data,
+        "{}: 'rescale_offset' is true; heddle subtracts nothing from scaled pixels but a mean",
+        source);
   p.do_resize = json.get_bool("do_resize", source);
   if (flag(json, "do_center_crop", false, source)) {
     p.do_center_crop = true;
     p.crop_size = height_and_width(json, "crop_size", source);
   }
   if (p.do_resize) {
-    read_size(p, json, source);
+    read_size(p, json, meaning, source);
     // DETR's first files do not say it, nor could its processor do otherwise.
     const bool is_silent = !json.contains("resample") && p.longest_edge > 0;
     p.resample = resample_of(is_silent ? 2 : json.get_int("resample", source), source);

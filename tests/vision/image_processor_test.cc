@@ -98,6 +98,28 @@ TEST(ImageProcessor, what_a_file_lacks_or_cannot_mean_is_named) {
          {"'image_mean'", "2 numbers"});
   refuse(R"({"do_resize": false, "do_normalize": true, "image_mean": 0, "image_std": 0})",
          {"'image_std'", "above 0"});
+  refuse(R"({"do_resize": false, "do_normalize": false, "rescale_offset": true})",
+         {"'rescale_offset' is true"});
+}
+
+// Of a class that gives the same keys another meaning: what Levit cuts is another part.
+TEST(ImageProcessor, class_that_prepares_otherwise_is_refused_by_name) {
+  const auto edge_of = [](const std::string& type) {
+    return ImageProcessor::of_hub(
+               Json::parse(R"({"do_resize": true, "size": 32, "resample": 3, "crop_pct": 0.5,
+                               "do_normalize": false, "image_processor_type": ")" +
+                           type + "\"}"),
+               "p.json")
+        .shortest_edge;
+  };
+  for (const char* name : {"LevitImageProcessor", "PoolFormerFeatureExtractor", "Owlv2Processor",
+                           "MobileNetV1ImageProcessorFast", "EfficientNetImageProcessor", ""}) {
+    expect_error(ErrorKind::data, {"p.json", fmt::format("prepared by {};", name), "ViT"},
+                 [&] { edge_of(name); });
+  }
+  EXPECT_EQ(edge_of("ViTImageProcessorFast"), 0);
+  EXPECT_EQ(edge_of("CLIPImageProcessor"), 32);
+  EXPECT_EQ(edge_of("ConvNextFeatureExtractor"), 64);
 }
 
 }  // namespace
