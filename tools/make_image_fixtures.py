@@ -4,7 +4,8 @@
 Usage: python tools/make_image_fixtures.py    (needs Pillow, numpy, transformers, timm, torchvision; made with
                           Pillow 13.0, transformers 5.23, timm 1.0.31, torchvision 0.29)
 
-images.json: "files", each with its size and the CRC-32 of its pixels after convert("RGB"); "resized",
+images.json: "files", each with its size and the CRC-32 of its pixels after convert("RGB"); "turned", each
+with EXIF data in hexadecimal, where they are put into 420.jpg, and what ImageOps.exif_transpose() makes of it; "resized",
 each with a size before and after, the filter, and the CRC-32 of what Image.resize() makes of noise();
 "prepared", each with what a model's folder says, a size, and what the library makes of noise(): the CRC-32 of
 its 8 bits, and every 97th of the pixel values.
@@ -12,6 +13,7 @@ augment.json: "operations", each with a magnitude and the CRC-32 of what torchvi
 changed(), with green where nothing is; "magnitudes", those of its policies at each level; "cifar10",
 AutoAugment's policy.
 """
+import io
 import json
 import pathlib
 import random
@@ -22,7 +24,7 @@ import numpy as np
 import timm.data
 import torch
 import transformers
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 from torchvision.transforms import InterpolationMode, autoaugment
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "images"
@@ -98,6 +100,26 @@ def write_files():
     frame = vast.index(b"\xff\xc0")
     vast[frame + 5:frame + 9] = b"\xff\xff\xff\xff"
     (FOLDER / "vast.jpg.bad").write_bytes(vast)
+
+
+def exif(order, kind, value):
+    """An APP1 segment: a maker, the orientation and a resolution, the directory behind what it refers to."""
+    number = struct.pack(order + {3: "HH", 4: "I"}[kind], *((value, 0) if kind == 3 else (value,)))
+    entries = [struct.pack(order + "HHII", 0x10f, 2, 6, 8), struct.pack(order + "HHI", 0x112, kind, 1) + number,
+               struct.pack(order + "HHIHH", 0x128, 3, 1, 2, 0)]
+    directory = struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)
+    tiff = {"<": b"II*\0", ">": b"MM\0*"}[order] + struct.pack(order + "I", 14) + b"maker\0" + directory
+    return b"\xff\xe1" + struct.pack(">H", len(tiff) + 8) + b"Exif\0\0" + tiff
+
+
+def turned():
+    whole = (FOLDER / "420.jpg").read_bytes()
+    behind_jfif = 4 + struct.unpack(">H", whole[4:6])[0]
+    for value in range(10):
+        for order, kind, at in (("<", 3, 2), (">", 3, behind_jfif), (">", 4, 2)):
+            segment = exif(order, kind, value)
+            image = ImageOps.exif_transpose(Image.open(io.BytesIO(whole[:at] + segment + whole[at:]))).convert("RGB")
+            yield dict(exif=segment.hex(), at=at, height=image.height, width=image.width, crc=crc(image))
 
 
 def crc(image):
@@ -241,9 +263,9 @@ def main():
         for name, method in (("bilinear", Image.BILINEAR), ("bicubic", Image.BICUBIC)):
             image = noise(sizes[0], sizes[1], seed).resize((sizes[3], sizes[2]), method)
             resized.append({"seed": seed, "from": sizes[:2], "to": sizes[2:], "filter": name, "crc": crc(image)})
-    parts = (",\n  ".join(json.dumps(row) for row in part) for part in (files, resized, prepared()))
+    parts = (",\n  ".join(json.dumps(row) for row in part) for part in (files, turned(), resized, prepared()))
     (FOLDER / "images.json").write_text(
-        '{"files": [\n  %s\n],\n"resized": [\n  %s\n],\n"prepared": [\n  %s\n]}\n' % tuple(parts))
+        '{"files": [\n  %s\n],\n"turned": [\n  %s\n],\n"resized": [\n  %s\n],\n"prepared": [\n  %s\n]}\n' % tuple(parts))
     parts = (",\n  ".join(json.dumps(row) for row in part) for part in (operations(), magnitudes(), cifar10()))
     (FOLDER / "augment.json").write_text(
         '{"operations": [\n  %s\n],\n"magnitudes": [\n  %s\n],\n"cifar10": [\n  %s\n]}\n' % tuple(parts))

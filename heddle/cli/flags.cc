@@ -13,6 +13,7 @@
 #include "heddle/cli/shared_command.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/strings/strings.h"
+#include "heddle/vision/orientation.h"
 
 namespace heddle::cli {
 
@@ -302,7 +303,8 @@ inspect::ImageSubject open_image(const InspectFlags& flags) {
         : flags.truncate ? "--truncate"
                          : "--ids");
   const Precision precision = apply_compute_flags(flags.compute);
-  return inspect::ImageSubject(flags.model, read_image(flags.image), flags.image, precision);
+  return inspect::ImageSubject(flags.model, read_upright_image(flags.image), flags.image,
+                               precision);
 }
 
 }  // namespace heddle::cli

@@ -10,6 +10,7 @@
 #include "heddle/base/work_notes.h"
 #include "heddle/cli/shared_command.h"
 #include "heddle/dist/share_out.h"
+#include "heddle/vision/orientation.h"
 
 namespace heddle::cli {
 
@@ -79,12 +80,14 @@ void for_each_image(const ImageFiles& files, dist::Group& group, const ReadImage
 }  // namespace
 
 void for_read_images(const ImageFiles& files, dist::Group& group, const ImageAnswers& answer) {
-  for_each_image(files, group, read_image, answer);
+  for_each_image(files, group, read_upright_image, answer);
 }
 
 void for_images(const ImageFiles& files, dist::Group& group, const ImageProcessor& processor,
                 const ImageAnswers& answer) {
-  const auto read = [&](const std::string& path) { return processor.fit(read_image(path)); };
+  const auto read = [&](const std::string& path) {
+    return processor.fit(read_upright_image(path));
+  };
   for_each_image(files, group, read, answer);
 }
 

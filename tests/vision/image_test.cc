@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/json/json.h"
+#include "heddle/vision/orientation.h"
 #include "heddle/vision/resize.h"
 #include "tests/base/temporary.h"
 #include "tests/vision/drawn.h"
@@ -97,6 +98,53 @@ TEST(ImageFiles, written_png_is_read_to_the_bit) {
     EXPECT_TRUE(is_png(bytes));
     EXPECT_EQ(decode_image(bytes, "written"), image);
   }
+}
+
+std::string from_hex(const std::string& text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+// All orientations, one below and one above them, in both byte orders and widths of numbers.
+TEST(UprightImage, is_turned_as_pillow_turns_it) {
+  const Json cases = Json::load(image_fixture("images.json"));
+  ASSERT_EQ(cases.at("turned").size(), 30U);
+  const std::string plain = read_file(image_fixture("420.jpg"));
+  const TemporaryFolder folder;
+  for (const Json& c : cases.at("turned").as_array()) {
+    std::string file = plain;
+    file.insert(static_cast<size_t>(c.get_int("at")), from_hex(c.get_string("exif")));
+    folder.write("photo.jpg", file);
+    const Image image = read_upright_image(folder / "photo.jpg");
+    EXPECT_EQ(image.size(), (ImageSize{c.get_int("height"), c.get_int("width")})) << c.dump();
+    EXPECT_EQ(crc_of(image), c.get_int("crc")) << c.dump();
+    EXPECT_EQ(crc_of(read_image(folder / "photo.jpg")),
+              crc_of(read_image(image_fixture("420.jpg"))));
+  }
+}
+
+TEST(UprightImage, damaged_exif_data_say_nothing_and_are_never_read_beyond) {
+  const Json cases = Json::load(image_fixture("images.json"));
+  const std::string exif = from_hex(cases.at("turned").as_array()[18].get_string("exif"));
+  const std::string begin = "\xff\xd8";
+  ASSERT_EQ(exif_orientation(bytes_of(begin + exif)), 6);
+  for (size_t size = 0; size < exif.size(); ++size) {
+    const std::string cut = begin + exif.substr(0, size);
+    const std::vector<char> own(cut.begin(), cut.end());  // a sanitizer sees its end
+    const int orientation = exif_orientation(std::as_bytes(std::span(own)));
+    EXPECT_TRUE(orientation == 1 || orientation == 6) << size;
+    for (const char byte : {'\x00', '\xff', '\x7f'}) {
+      std::string changed = begin + exif;
+      changed[begin.size() + size] = byte;
+      const int other = exif_orientation(bytes_of(changed));
+      EXPECT_TRUE(other >= 1 && other <= 8);
+    }
+  }
+  EXPECT_EQ(exif_orientation(bytes_of(read_file(image_fixture("rgb.png")))), 1);
+  EXPECT_EQ(exif_orientation({}), 1);
 }
 
 TEST(Resize, bits_are_those_of_pillow) {
