@@ -62,6 +62,8 @@ CASES = {
     "cct": ("cct", CCT, [(2, 14, 14)]),
     "cct_sine": ("cct", CCT | dict(positional_embedding="sine", conv_layers=1, num_hidden_layers=3, image_size=9,
                                    pool_kernel=2, pool_padding=0), [(2, 9, 9), (1, 11, 6)]),
+    "resnet_silu": ("resnet26", dict(channels=(2, 3, 4, 5), layers=(1, 1, 1, 1), num_classes=5, act_layer="silu"),
+                    [(1, 40, 33)]),
 }
 
 

@@ -76,9 +76,34 @@ TEST(TimmConfig, sizes_of_images_are_one_number_or_two) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, TimmFolder,
                          ::testing::Values("vit", "vit_wide", "deit", "deit_plain", "mixer",
-                                           "mixer_wide", "resnet", "resnet_wide", "swin",
-                                           "swin_wide"),
+                                           "mixer_wide", "resnet", "resnet_wide", "resnet_silu",
+                                           "swin", "swin_wide"),
                          [](const auto& fixture) { return std::string(fixture.param); });
+
+Json small_resnet(const char* more) {
+  const Json added = Json::parse(more);
+  Json json = Json::parse(R"({"model_type": "resnet", "embedding_size": 64, "layer_type": "basic",
+      "hidden_sizes": [4, 4, 4, 4], "depths": [1, 1, 1, 1], "num_labels": 2})");
+  for (const auto& [key, value] : added.as_object()) json[key] = value;
+  return json;
+}
+
+// create_model() gives img_size to a model of fixed size, and a ResNet takes none.
+TEST(TimmExport, resnet_has_no_fixed_size) {
+  const auto config = read_model_config(small_resnet("{}"), "config.json");
+  const timm::Written written = timm::written_config(*config);
+  EXPECT_EQ(written.config.at("pretrained_cfg").at("fixed_input_size"), Json(false));
+}
+
+TEST(TimmExport, resnet_of_two_activations_is_refused) {
+  const auto written = [](const char* more) {
+    return timm::written_config(*read_model_config(small_resnet(more), "config.json")).config;
+  };
+  expect_error(ErrorKind::data, {"hidden_act", "gelu", "layer_act", "relu"},
+               [&] { written(R"({"hidden_act": "gelu"})"); });
+  const Json args = written(R"({"hidden_act": "gelu", "layer_act": "gelu"})").at("model_args");
+  EXPECT_EQ(args.get_string("act_layer"), "gelu");
+}
 
 TEST(MlpMixer, image_of_another_size_is_a_data_error_that_names_both) {
   const Json json = Json::parse(R"({"model_type": "mlp_mixer", "image_size": 8, "patch_size": 4,

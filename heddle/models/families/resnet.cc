@@ -20,7 +20,7 @@ constexpr WindowOptions kStemPool{3, 2, 1}, kStagePool{2, 2, 0};
 struct ResnetConfig {
   int64_t embedding_size = 64;
   std::vector<int64_t> hidden_sizes = {256, 512, 1024, 2048}, depths = {3, 4, 6, 3};
-  std::string layer_type = "bottleneck", hidden_act = "relu";
+  std::string layer_type = "bottleneck", hidden_act = "relu", layer_act = "relu";
   bool downsample_in_first_stage = false, downsample_in_bottleneck = false;
   int64_t num_channels = 3, image_size = 224, norm_groups = 8;
   std::vector<int64_t> attention_stages = {};
@@ -37,13 +37,14 @@ struct ResnetConfig {
       "basic: two 3x3 and a shortcut; bottleneck: 1x1, 3x3, 1x1; plain: a 3x3 without shortcut; "
       "attention: a bottleneck with attention in windows where its 3x3 has no stride",
       one_of({"basic", "bottleneck", "plain", "attention"}));
-    v("hidden_act", hidden_act, "of the stem and behind each sum; inside of layers it is ReLU",
-      one_of(nn::activation_names()));
+    v("hidden_act", hidden_act, "of the stem and behind each sum", one_of(nn::activation_names()));
     v("downsample_in_first_stage", downsample_in_first_stage, "the first stage halves the sides");
     v("downsample_in_bottleneck", downsample_in_bottleneck,
       "by the first 1x1 of a bottleneck, not its 3x3");
     v("num_channels", num_channels, "numbers of a pixel", at_least(1));
     v("image_size", image_size, "height and width of the images, in pixels", between(1, 65535));
+    v("layer_act", layer_act, "inside of layers; timm's ResNets have hidden_act there",
+      one_of(nn::activation_names()));
     v("stem", stem, "imagenet: 7x7 by 2 and a pool by 2; cifar: 3x3",
       one_of({"imagenet", "cifar"}));
     v("downsample", downsample,
@@ -151,6 +152,7 @@ class ResnetLayer {
               const Place& place)
       : name_(s.prefix()),
         kind_(nn::activation_of(c.hidden_act)),
+        inner_(nn::activation_of(c.layer_act)),
         has_shortcut_(c.layer_type != "plain"),
         drop_path_(place.drop_path) {
     const auto add = [&](int64_t from, int64_t to, int64_t kernel, int64_t by) {
@@ -187,8 +189,7 @@ class ResnetLayer {
   Map operator()(const Map& in, const std::vector<uint32_t>* samples, const Run& run) const {
     Map y = in;
     for (size_t k = 0; k + 1 < convolutions_.size(); ++k) {
-      // ReLU whatever hidden_act says, as in transformers.
-      y.x = convolutions_[k](y.x, y.sizes, {.activation = Activation::relu}, run);
+      y.x = convolutions_[k](y.x, y.sizes, {.activation = inner_}, run);
       y.sizes = convolutions_[k].output_sizes(y.sizes);
     }
     if (attention_) y.x = (*attention_)(y.x, y.sizes, run);
@@ -207,7 +208,7 @@ class ResnetLayer {
 
  private:
   std::string name_;
-  Activation kind_;
+  Activation kind_, inner_;  // behind the sum; between the convolutions, in transformers ReLU
   bool has_shortcut_;
   double drop_path_;
   std::vector<nn::NormedConvolution> convolutions_;

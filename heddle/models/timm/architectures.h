@@ -122,6 +122,7 @@ struct Architectures {
   double eps;                           ///< of its norms
   const char* num_features;             ///< the key, of one number or a list, whose last it is
   const char *first_conv, *classifier;  ///< layers that timm makes anew for other data
+  bool has_img_size = true;  ///< an argument, which timm gives where the size is said to be fixed
 };
 extern const Architectures kVit, kMixer, kResnet, kSwin;
 

@@ -109,6 +109,7 @@ Written written_config(const ModelConfig& config) {
   }
   written.config["pretrained_cfg"] = Json::object(
       {{"num_classes", classes}, {"first_conv", family.first_conv}, {"classifier", layers}});
+  if (!family.has_img_size) written.config["pretrained_cfg"]["fixed_input_size"] = false;
   return written;
 }
 

@@ -37,14 +37,15 @@ Json resnet_config(Arguments& args) {
   if (!channels.is_null()) widths = channels.as_ints(args.what("channels"));
   const bool is_bottleneck = size->layer == std::string("bottleneck");
   for (int64_t& width : widths) width *= is_bottleneck ? kReduction : 1;
-  Json json =
-      Json::object({{"model_type", "resnet"},
-                    {"embedding_size", 64},
-                    {"hidden_sizes", widths},
-                    {"depths", depths},
-                    {"layer_type", size->layer},
-                    {"hidden_act", args.get("act_layer").is_null() ? "relu" : args.activation()},
-                    {"drop_path_rate", args.number("drop_path_rate", 0)}});
+  const std::string act = args.get("act_layer").is_null() ? "relu" : args.activation();
+  Json json = Json::object({{"model_type", "resnet"},
+                            {"embedding_size", 64},
+                            {"hidden_sizes", widths},
+                            {"depths", depths},
+                            {"layer_type", size->layer},
+                            {"hidden_act", act},
+                            {"layer_act", act},
+                            {"drop_path_rate", args.number("drop_path_rate", 0)}});
   // A ResNet takes any size: that of the preparation is what it is made for.
   args.images(json, 224);
   if (json.at("image_size").is_array()) {
@@ -96,6 +97,9 @@ Written resnet_written(const Json& json, Head) {
           value.describe());
   };
   is("embedding_size", 64), is("stem", "imagenet"), is("downsample", "stride"), is("norm", "batch");
+  check(json.at("layer_act") == json.at("hidden_act"), ErrorKind::data,
+        "hidden_act is {} and layer_act {}; timm's ResNets have one for both",
+        json.at("hidden_act").describe(), json.at("layer_act").describe());
   is("downsample_in_first_stage", false), is("downsample_in_bottleneck", false);
   const std::string layer = json.get_string("layer_type");
   check(layer != "plain" && json.at("depths").size() == 4, ErrorKind::data,
@@ -118,7 +122,7 @@ Written resnet_written(const Json& json, Head) {
 
 }  // namespace
 
-const Architectures kResnet = {resnet_config, resnet_rules, resnet_written, 0, "hidden_sizes",
-                               "conv1",       "fc"};
+const Architectures kResnet = {resnet_config,  resnet_rules, resnet_written, 0,
+                               "hidden_sizes", "conv1",      "fc",           false};
 
 }  // namespace heddle::timm
