@@ -2,7 +2,7 @@
 """Writes tests/fixtures/vision/detr*.safetensors: small random DETRs and what transformers makes of them in float64.
 
 Usage: python tools/make_detr_fixtures.py                 (needs torch, transformers, safetensors, scipy; made with
-                                                           torch 2.15 and transformers 5.23)
+                                                           torch 2.15 and transformers 5.23; detr_normed 5.24)
        python tools/make_detr_fixtures.py --check FOLDER  loads FOLDER/NAME, which heddle saved from the fixture
                                                            NAME, and compares the outputs
 
@@ -12,8 +12,9 @@ A fixture NAME.safetensors holds, under Hugging Face's names:
   out.K.NAME: logits and pred_boxes [images, queries, ..], last_hidden_state, and {encoder,decoder}_hidden_states.I,
   {encoder,decoder,cross}_attentions.I [images, heads, queries, keys];
   labels.I [objects] and boxes.I [objects, 4] of image I of pixel_values.0; loss [1], by transformers' own loss
-  function (matcher included), of the last layer, and of detr_auxiliary of each (of copies of the stream, as in
-  facebookresearch/detr, not as transformers 5 has it); grad.PARAMETER for every weight but those of frozen norms.
+  function (matcher included), of the last layer, and of detr_auxiliary and detr_normed of each (of copies of the
+  stream, as in facebookresearch/detr, which heddle's layer_losses means; and as transformers has it, by
+  auxiliary_loss); grad.PARAMETER for every weight but those of frozen norms.
 tests/fixtures/vision/detr_timm.json holds the names and shapes of the weights of a DETR over timm's resnet50.
 Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
 """
@@ -43,6 +44,8 @@ CASES = {
     "detr_states": ("DetrModel", SMALL | dict(position_embedding_type="learned", encoder_layers=1, decoder_layers=2),
                     BOTTLENECK, [(2, 64, 49), (1, 36, 90)]),
     "detr_swin": ("DetrModel", SMALL | dict(encoder_layers=1, decoder_layers=1), SWIN, [(2, 28, 19), (1, 10, 32)]),
+    "detr_normed": ("DetrForObjectDetection", SMALL | dict(auxiliary_loss=True, decoder_layers=3, d_model=8), BASIC,
+                    [(3, 30, 22), (1, 20, 41)]),
 }
 # Of the images of pixel_values.0: (class, centre x, y, width, height); more than one of a class, and none at all.
 OBJECTS = [[(0, .3, .4, .2, .3), (2, .7, .5, .4, .6), (0, .25, .8, .1, .15)], [(1, .5, .5, .9, .8)], []]
@@ -83,6 +86,13 @@ def outputs(out, k):
     return named_outputs(tensors, k)
 
 
+def own_loss(model, pixels, labels):
+    torch.set_default_dtype(torch.float64)
+    loss = model(pixel_values=pixels, labels=labels).loss
+    torch.set_default_dtype(torch.float32)
+    return loss
+
+
 def loss_of(model, out, labels, every_layer):
     states = torch.stack([model.model.decoder.layernorm(x) for x in out.decoder_hidden_states[1:-1]]
                          + [out.last_hidden_state])
@@ -116,12 +126,15 @@ def make(name, class_name, fields, backbone, sizes, seed):
         for i, of_image in enumerate(labels):
             tensors[f"labels.{i}"] = of_image["class_labels"]
             tensors[f"boxes.{i}"] = of_image["boxes"]
-        loss = loss_of(model, out, labels, name == "detr_auxiliary")
+        is_normed = model.config.auxiliary_loss
+        loss = (own_loss(model, pixels, labels) if is_normed
+                else loss_of(model, out, labels, name == "detr_auxiliary"))
         loss.backward()
         tensors["loss"] = loss.reshape(1)
         tensors |= {"grad." + saved_name(n): p.grad for n, p in model.named_parameters()}
     weights, config = as_saved(model)
-    config["auxiliary_loss"] = name == "detr_auxiliary"
+    if name == "detr_auxiliary":
+        config["layer_losses"] = True
     store(FOLDER / f"{name}.safetensors", weights | tensors, config)
 
 
@@ -136,7 +149,6 @@ def write_timm_names():
 def outputs_of(folder, class_name, *_):
     cls = getattr(transformers, class_name)
     config = cls.config_class.from_pretrained(folder)
-    config.auxiliary_loss = False
     model = load_saved(cls, folder, (".swin.layernorm.",), config=config, attn_implementation="eager")
     return lambda pixels, k: outputs(forward(model, pixels), k)
 

@@ -117,6 +117,7 @@ struct TheirValues {
 };
 constexpr auto kTheirValues = std::to_array<TheirValues>({
     {"resnet", "stem", "imagenet"},
+    {"resnet", "layer_act", "relu"},
     {"resnet", "downsample", "stride"},
     {"resnet", "norm", "batch frozen_batch"},
     {"resnet", "layer_type", "basic bottleneck"},
@@ -154,6 +155,17 @@ std::string difference_note(const LoadedModel& model) {
                      own);
 }
 
+// Their auxiliary_loss says what a model computes too; see DetrConfig.
+std::string losses_note(const LoadedModel& model) {
+  const Json json = model.model->config().json();
+  const Json* const losses = json.find("layer_losses");
+  if (losses == nullptr || *losses == json.at("auxiliary_loss")) return "";
+  return fmt::format(
+      "config.json says auxiliary_loss {}, though the model was trained with {}: transformers' "
+      "computes something else with it",
+      json.at("auxiliary_loss").dump(), losses->dump());
+}
+
 Exported export_known(const LoadedModel& model, const std::string& out, DType dtype) {
   save_model(out, *model.model, model.parameters, {.dtype = dtype});
   copy_files_beside_weights(model.path, out);
@@ -168,6 +180,7 @@ Exported export_known(const LoadedModel& model, const std::string& out, DType dt
     if (!note.empty()) result.note += (result.note.empty() ? "" : "; ") + note;
   };
   add_note(difference_note(model));
+  add_note(losses_note(model));
   if (const char* version = model.model->config().family().dropped_in) {
     add_note(fmt::format("transformers has no {} since {}; older releases load it", model.type,
                          version));

@@ -13,38 +13,12 @@ namespace heddle {
 namespace {
 
 constexpr const char* kTimm = "timm_backbone";
+constexpr int64_t kTimmStages =
+    4;  // of its ResNets, of which those behind the last map are cut off
 
 bool is_timm(const Json& backbone) {
   const Json* type = backbone.find("model_type");
   return type != nullptr && *type == Json(kTimm);
-}
-
-// The same network in the keys of a family that heddle has.
-Json without_timm(const Json& backbone, const std::string& source) {
-  const std::string& name = backbone.get_string("backbone", source);
-  Json json = timm::family_config(Json::object({{"architecture", name}}), source);
-  check(json.get_string("model_type") == "resnet", ErrorKind::data,
-        "{}: timm's backbone '{}' is no ResNet; heddle has these alone below others", source, name);
-  for (const char* key : {"num_labels", "num_channels"}) json.erase(key);
-  if (const Json* channels = backbone.find("num_channels")) json["num_channels"] = *channels;
-  return json;
-}
-
-// The config in the keys of a family that heddle has, without those that say
-// what is read of it.
-Json own_config(const Json& given, int64_t channels, const std::string& source) {
-  check(given.is_object(), ErrorKind::data,
-        "{} is {}; the config of a model with a model_type is needed", source, given.describe());
-  Json json = is_timm(given) ? without_timm(given, source) : given;
-  for (const char* key : {"out_features", "out_indices", "stage_names", "architectures"}) {
-    json.erase(key);
-  }
-  if (!json.contains("num_channels")) json["num_channels"] = channels;
-  const Json* type = json.find("model_type");
-  if (type != nullptr && *type == Json("resnet") && !json.contains("norm")) {
-    json["norm"] = "frozen_batch";
-  }
-  return json;
 }
 
 // The stage, from 1, of "stage3" or timm's "layer3".
@@ -79,6 +53,44 @@ size_t map_of(const Json& config, int64_t stages, const std::string& source) {
     return static_cast<size_t>(*stage - 1);
   }
   return static_cast<size_t>(stages - 1);
+}
+
+// The same network in the keys of a family that heddle has.
+Json without_timm(const Json& backbone, const std::string& source) {
+  const std::string& name = backbone.get_string("backbone", source);
+  Json json = timm::family_config(Json::object({{"architecture", name}}), source);
+  check(json.get_string("model_type") == "resnet", ErrorKind::data,
+        "{}: timm's backbone '{}' is no ResNet; heddle has these alone below others", source, name);
+  const Json* const stride = backbone.find("output_stride");
+  check(stride == nullptr || stride->is_null() || *stride == Json(32), ErrorKind::data,
+        "{}: key 'output_stride' is {}; heddle's convolutions are not dilated, so it is 32", source,
+        stride == nullptr ? "" : stride->describe());
+  const size_t stages = map_of(backbone, kTimmStages, source) + 1;
+  for (const char* key : {"depths", "hidden_sizes"}) {
+    std::vector<int64_t> all = json.at(key).as_ints();
+    all.resize(stages);
+    json[key] = all;
+  }
+  for (const char* key : {"num_labels", "num_channels"}) json.erase(key);
+  if (const Json* channels = backbone.find("num_channels")) json["num_channels"] = *channels;
+  return json;
+}
+
+// The config in the keys of a family that heddle has, without those that say
+// what is read of it.
+Json own_config(const Json& given, int64_t channels, const std::string& source) {
+  check(given.is_object(), ErrorKind::data,
+        "{} is {}; the config of a model with a model_type is needed", source, given.describe());
+  Json json = is_timm(given) ? without_timm(given, source) : given;
+  for (const char* key : {"out_features", "out_indices", "stage_names", "architectures"}) {
+    json.erase(key);
+  }
+  if (!json.contains("num_channels")) json["num_channels"] = channels;
+  const Json* type = json.find("model_type");
+  if (type != nullptr && *type == Json("resnet") && !json.contains("norm")) {
+    json["norm"] = "frozen_batch";
+  }
+  return json;
 }
 
 std::string norm_name(size_t map) { return fmt::format("stage{}", map + 1); }
@@ -121,7 +133,7 @@ ChosenBackbone::ChosenBackbone(const nn::Scope& s, const Json& config, int64_t c
     return;
   }
   const std::vector<int64_t> all = backbone_->channels();
-  map_ = map_of(config, std::ssize(all), source);
+  map_ = map_of(config, is_timm(config) ? kTimmStages : std::ssize(all), source);
   channels_ = all[map_];
   if (backbone_->has_normed_maps()) {
     norm_.emplace(s / "hidden_states_norms" / norm_name(map_), channels_, 1e-5);
@@ -158,7 +170,7 @@ ImageSize ChosenBackbone::grid(const ImageSize& image) const {
   return backbone_ != nullptr ? backbone_->grid_of(image, map_) : images_->grid(image);
 }
 
-// transformers keeps norms of maps that only its callers read.
+// transformers keeps norms of maps that only its callers read; its newer files name Swin's base.
 nn::TensorNames ChosenBackbone::names() const {
   nn::TensorNames names = model_->names();
   for (size_t i = 0; norm_ && i < backbone_->channels().size(); ++i) {
@@ -166,6 +178,11 @@ nn::TensorNames ChosenBackbone::names() const {
       if (i == map_) continue;
       names.unneeded.push_back(fmt::format("hidden_states_norms.{}.{}", norm_name(i), part));
     }
+  }
+  for (const char* part : {"embeddings", "encoder"}) {
+    if (names.base != "swin") continue;
+    names.respelled.emplace_back(fmt::format("backbone.model.{}.", part),
+                                 fmt::format("backbone.model.swin.{}.", part));
   }
   return names;
 }

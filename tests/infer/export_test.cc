@@ -261,6 +261,19 @@ TEST(Export, settings_that_transformers_has_not_are_named) {
   EXPECT_EQ(note_of(resnet + "}"), "");
   const std::string note = note_of(resnet + R"(, "stem": "cifar", "attention_stages": [0]})");
   EXPECT_NE(note.find("stem cifar, attention_stages [0]"), note.npos) << note;
+  const std::string acts = note_of(resnet + R"(, "hidden_act": "silu", "layer_act": "silu"})");
+  EXPECT_NE(acts.find("layer_act silu"), acts.npos) << acts;
+  EXPECT_EQ(note_of(resnet + R"(, "hidden_act": "silu"})"), "");
+  const std::string detr =
+      R"({"model_type": "detr", "d_model": 8, "num_queries": 2, "encoder_layers": 1,
+          "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+          "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "backbone_config": )" +
+      resnet + "}";
+  EXPECT_EQ(note_of(detr + R"(, "auxiliary_loss": true})"), "");
+  EXPECT_EQ(Json::load(folder / "theirs/config.json").at("auxiliary_loss"), Json(true));
+  const std::string losses = note_of(detr + R"(, "layer_losses": true})");
+  EXPECT_NE(losses.find("auxiliary_loss false"), losses.npos) << losses;
+  EXPECT_EQ(Json::load(folder / "theirs/config.json").at("auxiliary_loss"), Json(false));
 }
 
 TEST(Export, what_cannot_be_is_a_usage_error) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -24,7 +25,7 @@ Json small(bool is_conditional = false) {
   Json json = Json::parse(R"({"model_type": "detr", "d_model": 16, "num_queries": 4,
       "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2,
       "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "dropout": 0,
-      "init_std": 1, "auxiliary_loss": true, "denoising_groups": 3, "num_labels": 3,
+      "init_std": 1, "layer_losses": true, "denoising_groups": 3, "num_labels": 3,
       "backbone_config": {"model_type": "resnet", "norm": "group", "norm_groups": 4,
                           "layer_type": "basic", "embedding_size": 8, "hidden_sizes": [8, 16],
                           "depths": [1, 1]}})");
@@ -266,6 +267,33 @@ TEST(DetrConfig, points_without_sines_of_cells_are_refused) {
                [&] { read_model_config(json, "config.json"); });
 }
 
+// The fields "loss of each layer, norm between layers", and the keys as they are written.
+std::string losses_of(const std::string& keys) {
+  const auto config = read_model_config(
+      Json::parse(fmt::format(R"({{"model_type": "detr"{}}})", keys)), "config.json");
+  const Json fields = to_json(config->fields()), written = config->json();
+  const Json* const own = written.find("layer_losses");
+  const auto again = read_model_config(written, "config.json");
+  EXPECT_EQ(to_json(again->fields()), fields);
+  return fmt::format("{} {}, {} {}", fields.at("auxiliary_loss").dump(),
+                     fields.at("norm_between_layers").dump(), written.at("auxiliary_loss").dump(),
+                     own == nullptr ? "-" : own->dump());
+}
+
+TEST(DetrConfig, auxiliary_loss_says_in_a_file_what_transformers_computes) {
+  EXPECT_EQ(losses_of(""), "false false, false -");
+  EXPECT_EQ(losses_of(R"(, "auxiliary_loss": true)"), "true true, true true");
+  EXPECT_EQ(losses_of(R"(, "layer_losses": true)"), "true false, false true");
+  EXPECT_EQ(losses_of(R"(, "auxiliary_loss": true, "layer_losses": false)"),
+            "false true, true false");
+  // As heddle wrote it before it had the second key, and such a file that transformers has saved.
+  const std::string before = R"(, "auxiliary_loss": true, "normalize_before": false)";
+  EXPECT_EQ(losses_of(before), "true false, false true");
+  EXPECT_EQ(losses_of(before + R"(, "transformers_version": "5.24.0")"), "true true, true true");
+  expect_error(ErrorKind::data, {"config.json", "layer_losses"},
+               [] { losses_of(R"(, "layer_losses": 1)"); });
+}
+
 TEST(DetrConfig, groups_without_bound_are_refused) {
   Json json = small();
   json["denoising_groups"] = 1001;
@@ -306,14 +334,57 @@ TEST(ChosenBackbone, map_that_is_not_there_is_an_error_that_names_it) {
   expect_error(ErrorKind::data, {"out_indices"}, [] { channels_of(R"(, "out_indices": ["1"])"); });
 }
 
+int64_t timm_channels(const char* name, const char* more = "{}",
+                      const std::function<void(const std::string&)>& name_of = {}) {
+  nn::Parameters parameters = nn::Parameters::shapes_alone();
+  Json json = Json::parse(more);
+  json["model_type"] = "timm_backbone";
+  json["backbone"] = name;
+  const ChosenBackbone backbone(Scope(parameters), json, 3, "a/config.json");
+  for (const auto& p : parameters.all()) {
+    if (name_of) name_of(p->name());
+  }
+  return backbone.channels();
+}
+
+// timm leaves out what lies behind the last map that is asked for.
+TEST(ChosenBackbone, timm_network_ends_with_the_last_map) {
+  for (const auto& [keys, width] :
+       std::map<const char*, int64_t>{{R"({"out_indices": [3]})", 256},
+                                      {R"({"out_indices": [-2]})", 256},
+                                      {R"({"out_indices": [1, 2]})", 128},
+                                      {R"({"out_indices": [-1]})", 512},
+                                      {"{}", 512}}) {
+    std::set<std::string> stages;
+    EXPECT_EQ(timm_channels("resnet18", keys,
+                            [&](const std::string& name) {
+                              if (name.starts_with("layer")) stages.insert(name.substr(0, 6));
+                            }),
+              width)
+        << keys;
+    EXPECT_EQ(int64_t{64} << (stages.size() - 1), width) << keys;
+  }
+}
+
+TEST(ChosenBackbone, timm_network_with_dilation_is_refused) {
+  for (const char* keys : {R"({"output_stride": 16})", R"({"output_stride": 8})"}) {
+    expect_error(ErrorKind::data, {"a/config.json", "output_stride"},
+                 [&] { timm_channels("resnet18", keys); });
+  }
+  nn::Parameters parameters = nn::Parameters::shapes_alone();
+  const char* const older = R"({"model_type": "detr", "backbone": "resnet18",
+      "use_timm_backbone": true, "backbone_config": null,
+      "backbone_kwargs": {"output_stride": 16, "out_indices": [1, 2, 3, 4], "in_chans": 3}})";
+  expect_error(ErrorKind::data, {"output_stride", "16"},
+               [&] { make_model(Scope(parameters), Json::parse(older), "a/config.json"); });
+}
+
 TEST(ChosenBackbone, timm_has_no_others_than_resnets) {
-  const auto make = [](const char* name) {
-    nn::Parameters parameters = nn::Parameters::shapes_alone();
-    const Json json = Json::object({{"model_type", "timm_backbone"}, {"backbone", name}});
-    return ChosenBackbone(Scope(parameters), json, 3, "a/config.json").channels();
-  };
+  const auto make = [](const char* name) { return timm_channels(name); };
   EXPECT_EQ(make("resnet18"), 512);
   EXPECT_EQ(make("resnet152"), 2048);
+  EXPECT_EQ(timm_channels("resnet18", R"({"out_indices": [1, 2, 3, 4], "output_stride": 32})"),
+            512);
   for (const char* name : {"resnet51", "vit_base_patch16_224", "convnext_tiny"}) {
     expect_error(ErrorKind::data, {"a/config.json", name}, [&] { make(name); });
   }

@@ -31,7 +31,8 @@ TEST_P(DetrParity, last_states_and_what_the_heads_give_in_bf16_match_transformer
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DetrParity,
-                         ::testing::Values("detr", "detr_auxiliary", "detr_states", "detr_swin"),
+                         ::testing::Values("detr", "detr_auxiliary", "detr_normed", "detr_states",
+                                           "detr_swin"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 class DetrLoss : public DetrParity {
@@ -50,7 +51,9 @@ class DetrLoss : public DetrParity {
     return of_images;
   }
   bool has_auxiliary() const {
-    return file.metadata().at("config").find("\"auxiliary_loss\": true") != std::string::npos;
+    const std::string& config = file.metadata().at("config");
+    return config.find("\"auxiliary_loss\": true") != std::string::npos ||
+           config.find("\"layer_losses\": true") != std::string::npos;
   }
 
   Values gradients(LoadedModel& loaded, const nn::Run& run) {
@@ -95,8 +98,40 @@ TEST_P(DetrLoss, recomputed_layers_give_the_same_bits) {
   EXPECT_EQ(gradients(model, {.recompute = true}), gradients(model, {}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, DetrLoss, ::testing::Values("detr", "detr_auxiliary"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, DetrLoss,
+                         ::testing::Values("detr", "detr_auxiliary", "detr_normed"),
                          [](const auto& fixture) { return std::string(fixture.param); });
+
+// As transformers 5 saves it with save_original_format=False.
+TEST(DetrOverSwin, newer_names_load_alike) {
+  class Fixture : public ImageFixture {
+   public:
+    Fixture() : ImageFixture("vision/detr_swin") {}
+  } fixture;
+  const std::pair<const char*, const char*> newer[] = {
+      {"backbone.conv_encoder.model.e", "backbone.model.swin.e"},
+      {"backbone.conv_encoder", "backbone"},
+      {"attention.self.relative_position_bias_table",
+       "attention.relative_position_bias.relative_position_bias_table"},
+      {"attention.self.query", "attention.q_proj"},
+      {"attention.self.key", "attention.k_proj"},
+      {"attention.self.value", "attention.v_proj"},
+      {"attention.output.dense", "attention.o_proj"},
+      {"intermediate.dense", "mlp.fc1"},
+      {"output.dense", "mlp.fc2"},
+      {"out_proj", "o_proj"},
+      {"layers.0.fc", "layers.0.mlp.fc"}};
+  const LoadedModel expected = fixture.load();
+  expect_same_parameters(fixture.load([&](std::string name) {
+    for (const auto& [old, now] : newer) {
+      if (const size_t at = name.find(old); at != name.npos) {
+        name.replace(at, std::string(old).size(), now);
+      }
+    }
+    return name;
+  }),
+                         expected);
+}
 
 TEST(DetrOverTimm, parameters_have_the_names_and_shapes_of_the_checkpoint) {
   const std::string path = std::string(testing::kFixtures) + "/vision/detr_timm.json";

@@ -35,12 +35,13 @@ const std::vector<std::string> kVision = {
 const std::vector<std::string> kTimm = {
     "timm/vit",       "timm/vit_wide",   "timm/vit_states", "timm/deit",        "timm/deit_plain",
     "timm/mixer",     "timm/mixer_wide", "timm/resnet",     "timm/resnet_wide", "timm/swin",
-    "timm/swin_wide", "timm/cct",        "timm/cct_sine"};
+    "timm/swin_wide", "timm/cct",        "timm/cct_sine",   "timm/resnet_silu"};
 // What these give has tests of its own.
 const std::vector<std::string> kResnet = {"resnet/basic", "resnet/bottleneck", "resnet/early",
                                           "resnet/states", "resnet/backbone"};
 const std::vector<std::string> kDetr = {"vision/detr", "vision/detr_auxiliary",
-                                        "vision/detr_states", "vision/detr_swin"};
+                                        "vision/detr_normed", "vision/detr_states",
+                                        "vision/detr_swin"};
 
 class ImageOutputs : public OfFixture {
  protected:

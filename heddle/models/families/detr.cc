@@ -320,16 +320,17 @@ Tensor Detr::decode(const Begun& begun, const Tensor& memory,
   nn::Residual x(begun.states, c_.normalize_before);
   std::vector<Tensor> seen;
   // What goes on is a tensor of its own: layers that are computed again sum their gradients first.
-  const auto see = [&] {
-    const Tensor y = x.value();
+  const auto see = [&](bool is_last) {
+    Tensor y = x.value();
     x = nn::Residual(reshape(y, y.shape()), c_.normalize_before);
+    if (c_.norm_between_layers && is_last) y = decoder_norm_(y);
     if (queries->visibility == nullptr) return seen.push_back(y);
     for (const auto& rows : {queries->learned, queries->noised}) {
       seen.push_back(gather_rows(y, rows));
     }
   };
+  nn::observe(run, "decoder_hidden_states.0", x);
   for (size_t i = 0; i < decoder_.size(); ++i) {
-    nn::observe(run, fmt::format("decoder_hidden_states.{}", i), x);
     const auto layer = [this, i, cells, queries, run](nn::Residual& y,
                                                       std::span<const Tensor> others) {
       decoder_[i](y, *queries, *cells, others, run);
@@ -339,9 +340,13 @@ Tensor Detr::decode(const Begun& begun, const Tensor& memory,
     } else {
       layer(x, outside);
     }
-    if (all || i + 1 == decoder_.size()) see();
+    const bool is_last = i + 1 == decoder_.size();
+    if (!is_last) nn::observe(run, fmt::format("decoder_hidden_states.{}", i + 1), x);
+    if (c_.norm_between_layers) x = nn::Residual(decoder_norm_(x.value()), c_.normalize_before);
+    if (all || is_last) see(is_last);
   }
-  const Tensor last = decoder_norm_(seen.size() > 1 ? concat(seen, 0) : seen[0]);
+  const Tensor joined = seen.size() > 1 ? concat(seen, 0) : seen[0];
+  const Tensor last = c_.norm_between_layers ? joined : decoder_norm_(joined);
   nn::Residual shown(last, false);
   if (!all) nn::observe(run, fmt::format("decoder_hidden_states.{}", decoder_.size()), shown);
   return last;
@@ -349,12 +354,14 @@ Tensor Detr::decode(const Begun& begun, const Tensor& memory,
 
 // A file of segmentation has another head, and its detector below "detr.".
 nn::TensorNames Detr::names() const {
+  const nn::TensorNames below = backbone_.names();
   nn::TensorNames names{.base = "model",
                         .respelled = {{"backbone.conv_encoder", "backbone"},
                                       {"out_proj", "o_proj"},
                                       {".fc1.", ".mlp.fc1."},
                                       {".fc2.", ".mlp.fc2."}},
-                        .unneeded = backbone_.names().unneeded};
+                        .unneeded = below.unneeded};
+  names.respelled.insert(names.respelled.end(), below.respelled.begin(), below.respelled.end());
   names.unneeded.emplace_back(".num_batches_tracked");  // of norms that are frozen
   if (c_.denoising.groups == 0) names.unneeded.emplace_back("model.denoising.");
   if (head() != Head::objects) {

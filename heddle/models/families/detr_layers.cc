@@ -22,6 +22,42 @@ void DetrConfig::check(const std::string& source) const {
                 "{}: key 'dilation' is true; heddle's convolutions are not dilated", source);
 }
 
+namespace {
+
+// The key of the loss of each layer in files. Their auxiliary_loss is transformers', which says too
+// what a model computes: with it the decoder's norm changes the stream (norm_between_layers), where
+// facebookresearch/detr, and heddle, look at copies of it.
+constexpr const char* kLayerLosses = "layer_losses";
+
+// Files that heddle wrote before it had that key mean copies.
+void split_auxiliary_loss(const Json& json, const std::string& source, Json& flat) {
+  const auto flag = [&](const char* key, bool otherwise) {
+    const Json* found = json.find(key);
+    return found == nullptr || found->is_null()
+               ? otherwise
+               : found->as_bool(fmt::format("{}: key '{}'", source, key));
+  };
+  const bool theirs = flag("auxiliary_loss", false);
+  const bool is_old = !json.contains(kLayerLosses) && json.contains("normalize_before") &&
+                      !json.contains("transformers_version");
+  flat["auxiliary_loss"] = flag(kLayerLosses, theirs);
+  flat["norm_between_layers"] = flag("norm_between_layers", theirs && !is_old);
+  flat.erase(kLayerLosses);
+}
+
+Json timm_backbone(const std::string& name, const Json& json, const std::string& source) {
+  Json config = Json::object({{"model_type", "timm_backbone"},
+                              {"backbone", name},
+                              {"out_indices", Json::Array{1, 2, 3, 4}}});
+  const Json* const arguments = json.find("backbone_kwargs");
+  if (arguments == nullptr || arguments->is_null()) return config;
+  const std::string what = source + ": key 'backbone_kwargs'";
+  for (const auto& [key, value] : arguments->as_object(what)) config[key] = value;
+  return config;
+}
+
+}  // namespace
+
 // Older files name timm's network beside, or leave out which it is.
 Json DetrConfig::from_hub(const Json& json, const std::string& source) {
   Json flat = json;
@@ -33,15 +69,15 @@ Json DetrConfig::from_hub(const Json& json, const std::string& source) {
   if (backbone == nullptr || backbone->is_null()) {
     const Json* uses_timm = json.find("use_timm_backbone");
     if (uses_timm == nullptr || uses_timm->is_null() || uses_timm->as_bool(source)) {
-      flat["backbone_config"] = Json::object({{"model_type", "timm_backbone"},
-                                              {"backbone", text("backbone", "resnet50")},
-                                              {"out_indices", Json::Array{1, 2, 3, 4}}});
+      flat["backbone_config"] = timm_backbone(text("backbone", "resnet50"), json, source);
+      flat.erase("backbone_kwargs");
     } else {
       flat["backbone_config"] =
           Json::object({{"model_type", "resnet"}, {"out_features", Json::Array{"stage4"}}});
     }
   }
   for (const char* key : {"use_timm_backbone", "backbone", "scale_embedding"}) flat.erase(key);
+  split_auxiliary_loss(json, source, flat);
   return flat;
 }
 
@@ -50,6 +86,10 @@ void DetrConfig::to_hub(Json& json) {
   if (json.at("conditional_queries") == Json(false)) json.erase("conditional_queries");
   if (json.at("class_loss") == Json("cross_entropy")) json.erase("class_loss");
   json["use_timm_backbone"] = false;
+  const Json losses = json.at("auxiliary_loss"), normed = json.at("norm_between_layers");
+  json.erase("norm_between_layers");
+  json["auxiliary_loss"] = normed;
+  if (losses == Json(true) || normed == Json(true)) json[kLayerLosses] = losses;
   for (const char* key : {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient",
                           "giou_loss_coefficient"}) {  // transformers 5 takes integers alone
     const double x = json.at(key).as_double();

@@ -20,7 +20,7 @@ struct DetrConfig {
   double dropout = 0.1, attention_dropout = 0, activation_dropout = 0;
   double init_std = 0.02, init_xavier_std = 1;
   bool normalize_before = false, auxiliary_loss = false, dilation = false;
-  bool conditional_queries = false;
+  bool conditional_queries = false, norm_between_layers = false;
   SetLossWeights loss;
   DenoisingWeights denoising;
 
@@ -60,6 +60,9 @@ struct DetrConfig {
     v("conditional_queries", conditional_queries,
       "each query has a point of the image around which it looks, and from which its box is "
       "counted");
+    v("norm_between_layers", norm_between_layers,
+      "the decoder's norm stands behind each of its layers, and once more behind the last, as in "
+      "transformers where its auxiliary_loss is true");
   }
   void check(const std::string& source) const;
   static Json from_hub(const Json& json, const std::string& source);
