@@ -7,6 +7,7 @@
 #include "heddle/infer/forward_images.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/vision/orientation.h"
 
 namespace heddle::cli {
 namespace {
@@ -30,7 +31,7 @@ void run_image_files(const Flags& flags, const ForwardOptions& options) {
   const ImageReader reader = load_image_reader(flags.model);
   std::vector<Image> images;
   for (const std::string& path : flags.images) {
-    images.push_back(reader.processor.fit(read_image(path)));
+    images.push_back(reader.processor.fit(read_upright_image(path)));
   }
   const PixelValues pixels = pixel_values_of(images, flags.images, reader.processor);
   forward_images(reader.model(), pixels, flags.output, options);

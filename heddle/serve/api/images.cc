@@ -5,6 +5,7 @@
 #include "heddle/serve/api/forms.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/vision/encoded_size.h"
+#include "heddle/vision/orientation.h"
 
 namespace heddle::serve {
 namespace {
@@ -77,7 +78,8 @@ Json ImageRequest::answer(const Image& image) const {
 
 // Whether there are more.
 bool ImageRequest::answer_one() {
-  answers.push_back(answer(decode_image(std::as_bytes(std::span(files[next])), name(next))));
+  const auto bytes = std::as_bytes(std::span(files[next]));
+  answers.push_back(answer(turned(decode_image(bytes, name(next)), exif_orientation(bytes))));
   std::string().swap(files[next]);
   if (++next < files.size()) return true;
   Json json = Json::object({{"model", model->name}});
