@@ -32,13 +32,13 @@ struct EncoderFields {
 
   template <class V>
   void fields(V& v, const EncoderKeys& keys) {
-    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", between(1, kMostVocabulary));
     v("max_position_embeddings", max_position_embeddings, "longest sequence in tokens",
-      at_least(1));
-    v(keys.width, width, "width of the residual stream", at_least(1));
-    v(keys.layers, layers, "number of blocks", at_least(1));
-    v(keys.heads, heads, "attention heads; must divide the width", at_least(1));
-    v(keys.hidden, hidden, "width inside the feed-forward layers", at_least(1));
+      between(1, 1 << 24));
+    v(keys.width, width, "width of the residual stream", between(1, kMostWidth));
+    v(keys.layers, layers, "number of blocks", between(1, kMostLayers));
+    v(keys.heads, heads, "attention heads; must divide the width", between(1, kMostHeads));
+    v(keys.hidden, hidden, "width inside the feed-forward layers", between(1, kMostWidth));
     v(keys.activation, activation, "of the feed-forward layers", one_of(nn::activation_names()));
     v(keys.dropout, dropout, "dropout of embeddings and sublayers", from_below(0, 1));
     v(keys.attention_dropout, attention_dropout, "dropout of the attention weights",
@@ -60,7 +60,8 @@ struct BertConfig : EncoderFields {
   template <class V>
   void fields(V& v) {
     EncoderFields::fields(v, {});
-    v("type_vocab_size", type_vocab_size, "token types: parts of a pair", at_least(1));
+    v("type_vocab_size", type_vocab_size, "token types: parts of a pair",
+      between(1, kMostVocabulary));
     v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
     v("classifier_dropout", classifier_dropout, "before classes; none: hidden_dropout_prob",
       from_below(0, 1));

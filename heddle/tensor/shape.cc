@@ -1,6 +1,8 @@
 // Shapes: products, strides and how they are printed.
 #include "heddle/tensor/shape.h"
 
+#include <limits>
+
 #include "heddle/base/error.h"
 
 namespace heddle {
@@ -20,7 +22,15 @@ void Shape::refuse(int axis) const {
 
 int64_t Shape::elements() const {
   int64_t n = 1;
-  for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+  bool is_too_large = false, is_empty = false;
+  for (int i = 0; i < rank_; ++i) {
+    is_too_large = __builtin_mul_overflow(n, sizes_[i], &n) || is_too_large;
+    is_empty = is_empty || sizes_[i] == 0;
+  }
+  if (is_empty) return 0;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 16;  // in bytes it fits too
+  check(!is_too_large && n <= kMost, ErrorKind::shape, "a tensor of shape {} has too many elements",
+        *this);
   return n;
 }
 

@@ -35,6 +35,13 @@ TEST(Shape, negative_size_and_too_many_axes_are_shape_errors) {
   EXPECT_THROW((Shape{1, 1, 1, 1, 1, 1, 1}), Error);
 }
 
+TEST(Shape, elements_beyond_what_memory_can_hold_are_a_shape_error) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_THROW(static_cast<void>((Shape{kHuge, 4}).elements()), Error);
+  EXPECT_THROW(static_cast<void>((Shape{kHuge}).elements()), Error);  // in bytes
+  EXPECT_EQ((Shape{kHuge, kHuge, 0}).elements(), 0);
+}
+
 TEST(Tensor, slice_shares_memory_and_keeps_strides) {
   const Tensor x = counting({4, 6});
   const Tensor y = x.slice(1, 2, 3).slice(0, 1, 2);

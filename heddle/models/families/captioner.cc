@@ -94,7 +94,7 @@ struct CaptionerConfig {
   void image_fields(V& v) {
     v("backbone_config", backbone_config,
       "config.json of the model whose last map of features, or whose states of patches, are read");
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, 65535));
     v("image_size", image_size, "height and width of the images, in pixels", between(1, 65535));
     v("position_embedding_type", position_embedding_type,
       "positions of the grid's cells, added to what is read: without, nothing can be said of where",

@@ -28,11 +28,12 @@ struct CctConfig {
 
   template <class V>
   void fields(V& v) {
-    v("hidden_size", hidden_size, "width of the residual stream", at_least(1));
-    v("num_hidden_layers", num_hidden_layers, "number of blocks", at_least(1));
+    v("hidden_size", hidden_size, "width of the residual stream", between(1, kMostWidth));
+    v("num_hidden_layers", num_hidden_layers, "number of blocks", between(1, kMostLayers));
     v("num_attention_heads", num_attention_heads, "attention heads; must divide hidden_size",
-      at_least(1));
-    v("intermediate_size", intermediate_size, "width inside the feed-forward layers", at_least(1));
+      between(1, kMostHeads));
+    v("intermediate_size", intermediate_size, "width inside the feed-forward layers",
+      between(1, kMostWidth));
     v("hidden_act", hidden_act, "of the feed-forward layers", one_of(nn::activation_names()));
     v("positional_embedding", positional_embedding, "what tells the tokens apart",
       one_of({"learnable", "sine", "none"}));
@@ -47,10 +48,10 @@ struct CctConfig {
     v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
     v("image_size", image_size, "height of the images, in pixels", between(1, 65535));
     v("image_width", image_width, "their width; none: image_size", between(1, 65535));
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, 65535));
     v("conv_layers", conv_layers, "convolutions that make the tokens, a pool behind each",
       between(1, 16));
-    v("conv_width", conv_width, "channels between them", at_least(1));
+    v("conv_width", conv_width, "channels between them", between(1, kMostWidth));
     v("conv_kernel", conv_kernel, "side of their windows", between(1, 64));
     v("conv_stride", conv_stride, "pixels from one window to the next", between(1, 64));
     v("conv_padding", conv_padding, "pixels of zeros around the image", between(0, 64));

@@ -20,12 +20,13 @@ struct Gpt2Config {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
-    v("n_positions", n_positions, "longest sequence in tokens", at_least(1));
-    v("n_embd", n_embd, "width of the residual stream", at_least(1));
-    v("n_layer", n_layer, "number of blocks", at_least(1));
-    v("n_head", n_head, "attention heads; must divide n_embd", at_least(1));
-    v("n_inner", n_inner, "width inside the feed-forward layers; none: 4 * n_embd", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", between(1, kMostVocabulary));
+    v("n_positions", n_positions, "longest sequence in tokens", between(1, 1 << 24));
+    v("n_embd", n_embd, "width of the residual stream", between(1, kMostWidth));
+    v("n_layer", n_layer, "number of blocks", between(1, kMostLayers));
+    v("n_head", n_head, "attention heads; must divide n_embd", between(1, kMostHeads));
+    v("n_inner", n_inner, "width inside the feed-forward layers; none: 4 * n_embd",
+      between(1, kMostWidth));
     v("activation_function", activation_function, "of the feed-forward layers",
       one_of(nn::activation_names()));
     v("embd_pdrop", embd_pdrop, "dropout of the embeddings", from_below(0, 1));

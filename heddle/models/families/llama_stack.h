@@ -22,17 +22,18 @@ struct LlamaFields {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
-    v("hidden_size", hidden_size, "width of the residual stream", at_least(1));
-    v("intermediate_size", intermediate_size, "width inside the feed-forward layers", at_least(1));
-    v("num_hidden_layers", num_hidden_layers, "number of blocks", at_least(1));
-    v("num_attention_heads", num_attention_heads, "attention heads", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", between(1, kMostVocabulary));
+    v("hidden_size", hidden_size, "width of the residual stream", between(1, kMostWidth));
+    v("intermediate_size", intermediate_size, "width inside the feed-forward layers",
+      between(1, kMostWidth));
+    v("num_hidden_layers", num_hidden_layers, "number of blocks", between(1, kMostLayers));
+    v("num_attention_heads", num_attention_heads, "attention heads", between(1, kMostHeads));
     v("num_key_value_heads", num_key_value_heads, "heads of keys and values; none: as many",
-      at_least(1));
+      between(1, kMostHeads));
     v("head_dim", head_dim, "width of a head, even; none: hidden_size / num_attention_heads",
       between(2, 65536));
     v("max_position_embeddings", max_position_embeddings, "longest sequence in tokens",
-      at_least(1));
+      between(1, 1 << 30));
     v("hidden_act", hidden_act, "of the gate in the feed-forward layers",
       one_of(nn::activation_names()));
     v("rms_norm_eps", rms_norm_eps, "inside the root of each norm", above(0));
@@ -124,8 +125,9 @@ struct WindowedFields : LlamaFields {
   void window_fields(V& v) {
     v("use_sliding_window", use_sliding_window, "the later layers see a window alone");
     v("sliding_window", sliding_window, "positions back that a token sees there, its own too",
-      at_least(1));
-    v("max_window_layers", max_window_layers, "layers, from the first, that see all", at_least(0));
+      between(1, 1 << 30));
+    v("max_window_layers", max_window_layers, "layers, from the first, that see all",
+      between(0, 1 << 30));
   }
   int64_t window() const { return use_sliding_window ? sliding_window.value_or(0) : 0; }
 

@@ -16,7 +16,7 @@ struct MistralConfig : LlamaFields {
   void fields(V& v) {
     LlamaFields::fields(v);
     v("sliding_window", sliding_window, "positions back that a token sees, its own too; none: all",
-      at_least(1));
+      between(1, 1 << 30));
   }
 };
 

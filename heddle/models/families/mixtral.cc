@@ -22,9 +22,11 @@ struct MixtralConfig : LlamaFields {
   void fields(V& v) {
     LlamaFields::fields(v);
     v("sliding_window", sliding_window, "positions back that a token sees, its own too; none: all",
-      at_least(1));
-    v("num_local_experts", num_local_experts, "feed-forward layers in each block", at_least(1));
-    v("num_experts_per_tok", num_experts_per_tok, "of which each token goes through", at_least(1));
+      between(1, 1 << 30));
+    v("num_local_experts", num_local_experts, "feed-forward layers in each block",
+      between(1, kMostHeads));
+    v("num_experts_per_tok", num_experts_per_tok, "of which each token goes through",
+      between(1, kMostHeads));
     v("router_aux_loss_coef", router_aux_loss_coef, "factor of the loss that balances the experts",
       at_least(0));
   }

@@ -21,12 +21,14 @@ struct MixerConfig {
 
   template <class V>
   void fields(V& v) {
-    v("hidden_size", hidden_size, "width of the residual stream: channels of a token", at_least(1));
-    v("num_hidden_layers", num_hidden_layers, "number of blocks", at_least(1));
+    v("hidden_size", hidden_size, "width of the residual stream: channels of a token",
+      between(1, kMostWidth));
+    v("num_hidden_layers", num_hidden_layers, "number of blocks", between(1, kMostLayers));
     v("tokens_mlp_dim", tokens_mlp_dim,
-      "width inside the layers that mix tokens; none: half of hidden_size", at_least(1));
+      "width inside the layers that mix tokens; none: half of hidden_size", between(1, kMostWidth));
     v("channels_mlp_dim", channels_mlp_dim,
-      "width inside the layers that mix channels; none: 4 times hidden_size", at_least(1));
+      "width inside the layers that mix channels; none: 4 times hidden_size",
+      between(1, kMostWidth));
     v("hidden_act", hidden_act, "of the feed-forward layers", one_of(nn::activation_names()));
     v("hidden_dropout_prob", hidden_dropout_prob, "dropout of sublayers", from_below(0, 1));
     v("drop_path_rate", drop_path_rate, "probability that an image goes past a sublayer",
@@ -35,7 +37,7 @@ struct MixerConfig {
     v("image_size", image_size, "height of the images, in pixels", between(1, 65535));
     v("image_width", image_width, "their width; none: image_size", between(1, 65535));
     v("patch_size", patch_size, "side of a patch, in pixels", between(1, 65535));
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, 65535));
   }
   ImageSize size() const { return {image_size, image_width.value_or(image_size)}; }
   ImageSize grid() const { return {size().height / patch_size, size().width / patch_size}; }

@@ -28,11 +28,12 @@ struct SwinConfig {
     v("image_size", image_size, "height of the images, in pixels", between(1, 65535));
     v("image_width", image_width, "their width; none: image_size", between(1, 65535));
     v("patch_size", patch_size, "side of a patch, in pixels", between(1, 65535));
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, 65535));
     v("embed_dim", embed_dim, "width of the first stage; each next one is twice as wide",
       between(1, 1 << 20));
     v("depths", depths, "number of blocks of each stage", between(1, 1000));
-    v("num_heads", num_heads, "attention heads of each stage; must divide its width", at_least(1));
+    v("num_heads", num_heads, "attention heads of each stage; must divide its width",
+      between(1, kMostHeads));
     v("window_size", window_size, "side of a window, in tokens", between(1, 64));
     v("mlp_ratio", mlp_ratio, "width inside the feed-forward layers over that of the stage",
       above(0));

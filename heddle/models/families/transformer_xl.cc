@@ -24,15 +24,16 @@ struct TransformerXlConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", between(1, kMostVocabulary));
     v("cutoffs", cutoffs, "ids where rarer tokens begin: each group is a softmax of its own");
-    v("d_model", d_model, "width of the residual stream; even", at_least(2));
-    v("d_embed", d_embed, "width of the vectors of the commonest tokens", at_least(1));
-    v("div_val", div_val, "each group's vectors are narrower by this factor", at_least(1));
+    v("d_model", d_model, "width of the residual stream; even", between(2, kMostWidth));
+    v("d_embed", d_embed, "width of the vectors of the commonest tokens", between(1, kMostWidth));
+    v("div_val", div_val, "each group's vectors are narrower by this factor",
+      between(1, kMostWidth));
     v("n_head", n_head, "attention heads", between(1, 65536));
     v("d_head", d_head, "width of a head", between(1, 65536));
-    v("d_inner", d_inner, "width inside the feed-forward layers", at_least(1));
-    v("n_layer", n_layer, "number of layers", at_least(1));
+    v("d_inner", d_inner, "width inside the feed-forward layers", between(1, kMostWidth));
+    v("n_layer", n_layer, "number of layers", between(1, kMostLayers));
     v("pre_lnorm", pre_lnorm, "norm before each sublayer, not after it");
     v("mem_len", mem_len, "states of tokens before a segment that its tokens see",
       between(0, 1'000'000));  // a text begins behind as many zeros

@@ -24,11 +24,12 @@ struct VitConfig {
 
   template <class V>
   void fields(V& v) {
-    v("hidden_size", hidden_size, "width of the residual stream", at_least(1));
-    v("num_hidden_layers", num_hidden_layers, "number of blocks", at_least(1));
+    v("hidden_size", hidden_size, "width of the residual stream", between(1, kMostWidth));
+    v("num_hidden_layers", num_hidden_layers, "number of blocks", between(1, kMostLayers));
     v("num_attention_heads", num_attention_heads, "attention heads; must divide hidden_size",
-      at_least(1));
-    v("intermediate_size", intermediate_size, "width inside the feed-forward layers", at_least(1));
+      between(1, kMostHeads));
+    v("intermediate_size", intermediate_size, "width inside the feed-forward layers",
+      between(1, kMostWidth));
     v("hidden_act", hidden_act, "of the feed-forward layers", one_of(nn::activation_names()));
     v("hidden_dropout_prob", hidden_dropout_prob, "dropout of embeddings and sublayers",
       from_below(0, 1));
@@ -39,10 +40,10 @@ struct VitConfig {
     v("image_size", image_size, "height of the images, in pixels", between(1, 65535));
     v("image_width", image_width, "their width; none: image_size", between(1, 65535));
     v("patch_size", patch_size, "side of a patch, in pixels", between(1, 65535));
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, 65535));
     v("qkv_bias", qkv_bias, "biases of queries, keys and values");
     v("pooler_output_size", pooler_output_size, "width of the pooler; none: hidden_size",
-      at_least(1));
+      between(1, kMostWidth));
     v("pooler_act", pooler_act, "of the pooler", one_of(nn::activation_names()));
     v("drop_path_rate", drop_path_rate,
       "probability that an image goes past a sublayer of the last block, rising from 0",

@@ -25,20 +25,20 @@ struct XlnetConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
-    v("d_model", d_model, "width of the residual stream; even", at_least(2));
-    v("n_layer", n_layer, "number of layers", at_least(1));
-    v("n_head", n_head, "attention heads; must divide d_model", at_least(1));
-    v("d_head", d_head, "width of a head: d_model / n_head, or none", at_least(1));
-    v("d_inner", d_inner, "width inside the feed-forward layers", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", between(1, kMostVocabulary));
+    v("d_model", d_model, "width of the residual stream; even", between(2, kMostWidth));
+    v("n_layer", n_layer, "number of layers", between(1, kMostLayers));
+    v("n_head", n_head, "attention heads; must divide d_model", between(1, kMostHeads));
+    v("d_head", d_head, "width of a head: d_model / n_head, or none", between(1, kMostHeads));
+    v("d_inner", d_inner, "width inside the feed-forward layers", between(1, kMostWidth));
     v("ff_activation", ff_activation, "of the feed-forward layers", one_of(nn::activation_names()));
     v("attn_type", attn_type, "uni: a token sees those before it; bi: all", one_of({"bi", "uni"}));
     v("initializer_range", initializer_range, "deviation of the weights at the start", at_least(0));
     v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
     v("dropout", dropout, "of embeddings, sublayers and attention weights", from_below(0, 1));
-    v("mem_len", mem_len, "states kept for the next segment; 0 or none: all", at_least(0));
+    v("mem_len", mem_len, "states kept for the next segment; 0 or none: all", between(0, 1 << 30));
     v("reuse_len", reuse_len,
-      "of a segment's tokens only the first so many are kept; 0 or none: all", at_least(0));
+      "of a segment's tokens only the first so many are kept; 0 or none: all", between(0, 1 << 30));
     v("use_mems_eval", use_mems_eval, "states are kept where nothing is trained");
     v("bi_data", bi_data, "the second half of a batch runs backwards");
     v("clamp_len", clamp_len, "greater distances count as this; 0 or less: none does");
