@@ -31,9 +31,11 @@ void check_phrase_counts(const PhrasebookOptions& o, const std::string& name) {
   check(o.held_out_val >= 0 && o.held_out_test >= 0, ErrorKind::usage,
         "{}: held out are {} validation and {} test pairs; neither can be negative", name,
         o.held_out_val, o.held_out_test);
-  check(o.pairs > o.held_out_val + o.held_out_test, ErrorKind::usage,
-        "{}: of {} pairs {} are held out, which leaves none for training; ask for more pairs", name,
-        o.pairs, o.held_out_val + o.held_out_test);
+  // No sum: it could be beyond the integers.
+  check(o.pairs > o.held_out_val && o.pairs - o.held_out_val > o.held_out_test, ErrorKind::usage,
+        "{}: of {} pairs {} and {} are held out, which leaves none for training; ask for more "
+        "pairs",
+        name, o.pairs, o.held_out_val, o.held_out_test);
 }
 
 }  // namespace heddle

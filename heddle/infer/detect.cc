@@ -40,7 +40,9 @@ std::vector<ScoredBox> query_boxes(const ObjectPredictions& seen, int64_t querie
     const ScoredBox one{.box = in_pixels(seen.boxes.data<float>() + r * 4, size),
                         .label = likeliest.label,
                         .score = likeliest.probability};
-    check(std::isfinite(one.score) && std::isfinite(one.box.area()), ErrorKind::data,
+    const Box& b = one.box;  // its area is 0 where a corner is NaN
+    const bool is_box = std::isfinite(b.x0 + b.y0 + b.x1 + b.y1);
+    check(std::isfinite(one.score) && is_box, ErrorKind::data,
           "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
           source);
     all.push_back(one);

@@ -211,7 +211,7 @@ Exported export_for_timm(const LoadedModel& model, const std::string& out, DType
 Exported export_model(const std::string& path, const std::string& out,
                       const ExportOptions& options) {
   const std::string folder = find_model_dir(path);
-  check_model_folder(out, folder, options.overwrite);
+  NewModelFolder target(out, folder, options.overwrite);
   LoadedModel model = load_model(folder);
   const bool was_quantized = model.parameters.is_quantized();
   model.parameters.dequantize();
@@ -227,7 +227,7 @@ Exported export_model(const std::string& path, const std::string& out,
   check(is_for_timm || options.format == "transformers" || options.format == type, ErrorKind::usage,
         "`format` is '{}'; it must be transformers, timm or {}", options.format, type);
   Exported exported;
-  write_model_folder(out, [&](const std::string& made) {
+  target.write([&](const std::string& made) {
     exported = is_for_timm ? export_for_timm(model, made, options.dtype)
                : theirs    ? export_translator(model, *theirs, parameters, made, options.dtype)
                            : export_known(model, made, options.dtype);

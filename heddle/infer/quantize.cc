@@ -8,6 +8,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/model_folder.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle {
 namespace {
@@ -59,6 +60,9 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
   const nn::Parameter* const output = output_of(model);
   QuantizedCounts counts;
   for (const auto& p : parameters.all()) {
+    check(kernels().all_finite(p->value().rows()), ErrorKind::data,
+          "{}: '{}' is not finite: the weights are damaged, and rounding would hide it", source,
+          p->name());
     const bool is_output = p.get() == output;
     const bool is_wanted = p->is_linear_matrix() || is_output;
     if (!is_wanted || !fits_panels(*p)) {
@@ -79,13 +83,13 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
 QuantizedModel quantize_model(const std::string& path, const std::string& out,
                               const QuantizeOptions& options) {
   const std::string folder = find_model_dir(path);
-  check_model_folder(out, folder, options.overwrite);
+  NewModelFolder target(out, folder, options.overwrite);
   LoadedModel model = load_model(folder, {.tokenizers = LoadOptions::Tokenizers::if_there});
   if (options.before) options.before(model);
   QuantizedModel result;
   result.counts = quantize_weights(*model.model, model.parameters, options.format, folder);
   if (options.behind) options.behind(model);
-  write_model_folder(out, [&](const std::string& made) {
+  target.write([&](const std::string& made) {
     save_quantized(model, made, quantization_config(options.format));
   });
   std::error_code ignored;

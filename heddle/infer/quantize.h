@@ -48,7 +48,7 @@ struct QuantizedModel {
 /// Writes the model in `path`, see find_model_dir(), with weights of few bits to the folder `out`,
 /// all of it or nothing: config.json with `quantization_config`, model.safetensors (matrices that
 /// are not rounded in bf16, vectors in f32), and the files of tokenizer and generation. Errors:
-/// those of quantize_weights(), load_model() and check_model_folder(); usage if `out` is the
+/// those of quantize_weights(), load_model() and NewModelFolder; usage if `out` is the
 /// model's own folder; system.
 QuantizedModel quantize_model(const std::string& path, const std::string& out,
                               const QuantizeOptions& options);

@@ -8,6 +8,7 @@
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/work_notes.h"
+#include "heddle/kernels/kernels.h"
 #include "heddle/models/transformer.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/strings/strings.h"
@@ -256,7 +257,12 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
     if (pairs.empty()) return;
     auto done =
         maps_of(model, pack_pairs(c, sources, targets, pairs), layers, heads, options.precision);
-    for (size_t i = 0; i < pairs.size(); ++i) maps[pairs[i]] = std::move(done[i]);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      check(kernels().all_finite(done[i].rows()), ErrorKind::data,
+            "the attention weights are not finite; the model's weights are damaged, or too large "
+            "for this precision (try `precision` f32)");
+      maps[pairs[i]] = std::move(done[i]);
+    }
     note_work();
     pairs.clear();
     tokens = 0;

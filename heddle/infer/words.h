@@ -71,7 +71,8 @@ void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& o
 /// Cross-attention weights of pairs, the targets given, averaged over layers and heads.
 /// sources, targets: ids without the end    returns: for each pair [t + 1, s + 1] f32: row i is the
 /// query that predicts target[i] (the last one the end), column j is source[j] (the last one the
-/// end); rows sum to 1. Errors: shape if there is no such layer or head.
+/// end); rows sum to 1. Errors: shape if there is no such layer or head; data if a weight is not
+/// finite.
 std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model,
                                          std::span<const std::vector<int32_t>> sources,
                                          std::span<const std::vector<int32_t>> targets,

@@ -143,6 +143,10 @@ void gather(HeadMap& map, const nn::AttentionCall& call, const LinkTokens& link,
       for (int64_t j = 0; j < map.cols; ++j) sums[j] += row[j];
     }
   }
+  check(std::isfinite(map.distance), ErrorKind::data,
+        "the attention weights of layer {}, head {} are not finite; the model's weights are "
+        "damaged, or too large for this precision (try `precision` f32)",
+        map.layer, map.head);
   if (!link.from.empty() && !link.to.empty()) add_link(map, link, keys, sums);
 }
 

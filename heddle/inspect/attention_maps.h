@@ -55,7 +55,8 @@ struct HeadMap {
 
 /// The maps of the chosen heads, by kind, layer and head. Weights are computed from queries and
 /// keys in blocks of rows; nothing of size rows * cols exists beyond `most_weights`.
-/// Errors: usage, naming the flag, for a layer, head or word that is not there.
+/// Errors: usage, naming the flag, for a layer, head or word that is not there; data, naming layer
+/// and head, for weights that are not finite.
 std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& options);
 
 /// An observer under which one head of a call gives zeros. heads: of the call

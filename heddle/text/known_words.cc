@@ -10,8 +10,6 @@
 namespace heddle {
 namespace {
 
-constexpr const char* kFileName = "source_words.txt";
-
 bool is_hyphen(char32_t c) { return c == '-' || (c >= 0x2010 && c <= 0x2015); }
 
 // Adds the word, lower-cased and without what stands around its letters.

@@ -20,6 +20,8 @@ class KnownWords {
  public:
   /// More of them say little: a corpus of so many words holds names, misspellings and the like.
   static constexpr size_t kMost = 65'536;
+  /// Of the file in a model's folder.
+  static constexpr const char* kFileName = "source_words.txt";
 
   /// The words of the texts that `next` gives until it returns false; nothing if they are more than
   /// kMost, after which no more texts are asked for.

@@ -1,6 +1,7 @@
 // heddle demo, phrasebook, shapes and tokenizer leave alone what they did not make.
 #include <gtest/gtest.h>
 
+#include "heddle/base/files/folder_claim.h"
 #include "tests/cli/train_runs.h"
 
 namespace heddle::testing {
@@ -40,6 +41,28 @@ TEST(PhrasebookCommand, text_of_somebody_else_is_replaced_only_when_asked) {
   EXPECT_NE(read_file(folder / "data" / "train.en"), "my own\n");
   EXPECT_EQ(read_file(folder / "data" / "notes"), "my own\n");
   EXPECT_EQ(files_below(folder / "data").size(), 7u);
+}
+
+TEST(PhrasebookCommand, more_pairs_held_out_than_there_are_is_said) {
+  const TempDir folder;
+  for (const char* held_out : {"150", "9223372036854775807"}) {
+    const CliResult result = run_heddle({"phrasebook", "--pairs", "300", "--held-out", held_out,
+                                         "--out", (folder / "data").string()});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("none for training"), std::string::npos) << result.err;
+  }
+}
+
+// The files of two runs would be mixed.
+TEST(PhrasebookCommand, is_refused_where_another_writes) {
+  const TempDir folder;
+  const std::string out = (folder / "data").string();
+  const FolderClaim claim(out);
+  for (const char* command : {"phrasebook", "shapes"}) {
+    const CliResult result = run_heddle({command, "--out", out});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("another heddle is writing here"), std::string::npos) << result.err;
+  }
 }
 
 TEST(ShapesCommand, images_are_written_and_replaced_only_when_asked) {

@@ -41,6 +41,20 @@ TEST(Detection, boxes_come_by_query_or_by_score_with_the_share_of_their_likelies
   EXPECT_EQ(by_score[1], (std::vector<ScoredBox>{boxes[2], boxes[3]}));  // equals stay
 }
 
+// A box without area is one; a corner that is NaN makes the area 0 too.
+TEST(Detection, box_that_is_not_finite_is_a_data_error) {
+  for (size_t corner = 0; corner < 4; ++corner) {
+    std::vector<float> box = {.5f, .5f, 0, 0};
+    const std::vector<ImageSize> sizes = {{8, 4}};
+    const Tensor logits = Tensor::from(std::vector<float>{0, 1, 2}, {1, 3});
+    EXPECT_EQ(query_boxes({logits, Tensor::from(box, {1, 4})}, 1, sizes, "m").size(), 1u);
+    box[corner] = std::numeric_limits<float>::quiet_NaN();
+    expect_error(ErrorKind::data, {"m: ", "not finite"}, [&] {
+      query_boxes({logits, Tensor::from(box, {1, 4})}, 1, sizes, "m");
+    });
+  }
+}
+
 TEST(Detection, images_give_the_same_bits_in_passes_of_any_size) {
   const testing::TempDir folder;
   const std::string path = (folder / "model").string();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
@@ -71,6 +72,22 @@ TEST(Quantize, a_file_gives_the_bits_that_were_in_memory) {
     // Tables that are not rounded lie in the file as bf16.
     EXPECT_NEAR(nll_of(loaded), in_memory, 0.01 * in_memory);
     EXPECT_EQ(nll_of(loaded), nll_of(load_model(folders.made)));
+  }
+}
+
+// Rounded, a NaN is a number that nobody looks for any more.
+TEST(Quantize, weight_that_is_not_finite_is_a_data_error_that_names_it) {
+  for (const char* name : {"transformer.h.1.mlp.c_fc.weight", "transformer.ln_f.weight"}) {
+    const Folders folders;
+    LoadedModel m = load_model(folders.model);
+    for (auto& p : m.parameters.all()) {
+      if (p->name() != name) continue;
+      p->value().data<float>()[3] = std::numeric_limits<float>::infinity();
+      p->changed(true);
+    }
+    expect_error(ErrorKind::data, {"source: ", name, "not finite"}, [&] {
+      quantize_weights(*m.model, m.parameters, {8, 32}, "source");
+    });
   }
 }
 

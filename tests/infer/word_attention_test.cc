@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
@@ -42,6 +44,17 @@ TEST(CrossAttentionMap, layer_that_is_not_there_is_a_shape_error) {
   const SmallModel m(small_config());
   const std::vector<int32_t> ids = {5};
   expect_error(ErrorKind::shape, {"layer 2"}, [&] { cross_attention_map(m.model, ids, ids, 2); });
+}
+
+// Every word would go with the first, the largest of what is not a number.
+TEST(CrossAttentionMap, weight_that_is_not_finite_is_a_data_error) {
+  SmallModel m(small_config());
+  for (auto& p : m.parameters.all()) {
+    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    p->changed(true);
+  }
+  const std::vector<int32_t> ids = {5, 6};
+  expect_error(ErrorKind::data, {"not finite"}, [&] { cross_attention_map(m.model, ids, ids); });
 }
 
 TEST(WordAttention, words_are_whole_and_punctuation_is_left_out) {

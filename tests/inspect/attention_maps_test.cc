@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words.h"
@@ -195,6 +196,24 @@ TEST_F(AttentionMaps, head_layer_or_word_that_is_not_there_is_a_usage_error_that
                [] { Subject::open(path(), {.source = "man", .target = "", .ids = {}}); });
   expect_error(ErrorKind::data, {"text", "not UTF-8"},
                [] { Subject::open(path(), {.source = "caf\xE9", .target = {}, .ids = {}}); });
+}
+
+TEST(AttentionMapsOfGpt2, weights_that_are_not_finite_are_a_data_error) {
+  const TemporaryFolder folder;
+  nn::Parameters parameters(1);
+  const auto gpt2 = make_model(
+      nn::Scope(parameters),
+      Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
+                      "n_layer": 2, "n_head": 2})"));
+  for (auto& p : parameters.all()) {
+    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    p->changed(true);
+  }
+  save_model(folder / "model", *gpt2, parameters);
+  const Subject subject =
+      Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});
+  expect_error(ErrorKind::data, {"layer 0, head 0", "not finite"},
+               [&] { attention_maps(subject, {.importance = false}); });
 }
 
 TEST(AttentionMapsOfGpt2, ids_take_the_position_of_a_tokenizer) {

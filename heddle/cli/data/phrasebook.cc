@@ -3,6 +3,7 @@
 #include "corpora/agreement.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/files/folder_claim.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/train/batches/corpora.h"
@@ -41,7 +42,8 @@ Phrasebook made(const Options& o) {
 
 void run(const Options& o) {
   if (!o.overwrite) check_free(o);
-  make_directories(o.out);
+  const FolderClaim claim(o.out);
+  if (!o.overwrite) check_free(o);  // another may have written since
   const Phrasebook book = made(o);
   train::write_pairs(book, o.out, "en", target_language(o));
   fmt::print(stderr,

@@ -9,6 +9,7 @@
 #include "corpora/scenes.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/files/folder_claim.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -241,8 +242,9 @@ void run(const Flags& o) {
   } else {
     static_cast<void>(draw_scene(o, 0));
   }
+  const FolderClaim claim(o.out);
+  check_options(o);  // another may have written since
   const std::vector<std::string> old = o.overwrite ? old_files(o) : std::vector<std::string>();
-  make_directories(o.out);
   remove_old(old);
   write_all(o, captioned);
 }

@@ -10,39 +10,39 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/sentence_modules.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/text/known_words.h"
 
 namespace heddle {
 namespace {
 
 using Names = std::vector<std::string>;
 
-// A folder in the export's own, on the same disk, that goes when this does.
-class StagingFolder {
+// Temporary folders: of the files to come, and of those that they replace.
+constexpr const char* kMade = "export";
+constexpr const char* kReplaced = "replaced";
+
+// A folder in the model's own, on the same disk, that goes when this does.
+class TemporaryPart {
  public:
-  StagingFolder(const std::string& folder, const char* name)
+  TemporaryPart(const std::string& folder, const char* name)
       : path_(temporary_name(join_path(folder, name))) {
     make_directories(path_);
   }
-  ~StagingFolder() {
+  ~TemporaryPart() {
     std::error_code ignored;  // what is left has a temporary's name
     std::filesystem::remove_all(path_, ignored);
   }
-  StagingFolder(const StagingFolder&) = delete;
-  StagingFolder& operator=(const StagingFolder&) = delete;
+  TemporaryPart(const TemporaryPart&) = delete;
+  TemporaryPart& operator=(const TemporaryPart&) = delete;
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
 };
-
-bool is_model_file(const std::string& name) {
-  return name == kConfigName || name.ends_with(".safetensors") ||
-         name == std::string(kWeightsName) + ".index.json" ||
-         std::ranges::count(files_beside_weights(), name) > 0;
-}
 
 // Without what killed exports have left.
 Names names_in(const std::string& path) {
@@ -77,9 +77,10 @@ void put_back(const std::string& path, const std::string& aside, const Names& ol
   move_files(aside, path, names_in(aside), ConfigComes::last);
 }
 
-void replace_files(const std::string& path, const std::string& made) {
+// Gives the folder with the old files.
+std::string replace_files(const std::string& path, const std::string& made) {
   const Names old = names_in(path);
-  const std::string aside = temporary_name(join_path(path, "replaced"));
+  const std::string aside = temporary_name(join_path(path, kReplaced));
   make_directories(aside);
   try {
     move_files(path, aside, old, ConfigComes::first);
@@ -90,12 +91,22 @@ void replace_files(const std::string& path, const std::string& made) {
     std::filesystem::remove(aside, ignored);
     throw;
   }
+  return aside;
 }
 
-}  // namespace
+// Temporary folders of processes that are no more: those that live have not claimed the folder.
+void remove_leftovers(const std::string& path) {
+  for (const std::string& name : list_directory(path)) {
+    for (const std::string part : {kMade, kReplaced}) {
+      const bool is_ours = is_temporary_name(name) && name.starts_with(part + ".tmp-");
+      if (is_ours) remove_path(join_path(path, name));
+    }
+  }
+}
 
-void check_model_folder(const std::string& path, const std::string& source, bool overwrite) {
+void check_may_write(const std::string& path, const std::string& source, bool overwrite) {
   std::error_code none_there;  // where `path` does not exist yet
+  check(!path.empty(), ErrorKind::usage, "the folder to write has no name; name one");
   check(!std::filesystem::equivalent(path, source, none_there), ErrorKind::usage,
         "{}: the model itself is there; choose another folder", path);
   const Names names = names_in(path);
@@ -112,22 +123,28 @@ void check_model_folder(const std::string& path, const std::string& source, bool
   }
 }
 
-void write_model_folder(const std::string& path,
-                        const std::function<void(const std::string&)>& writer) {
-  const bool was_there = path_exists(path);
-  make_directories(path);
-  try {
-    const StagingFolder made(path, "export");
+}  // namespace
+
+bool is_model_file(const std::string& name) {
+  return name == kConfigName || name == kAdapterConfigName || name == KnownWords::kFileName ||
+         name.ends_with(".safetensors") || name == std::string(kWeightsName) + ".index.json" ||
+         std::ranges::count(files_beside_weights(), name) > 0;
+}
+
+NewModelFolder::NewModelFolder(const std::string& path, const std::string& source, bool overwrite)
+    : path_((check_may_write(path, source, overwrite), path)), claim_(path) {
+  check_may_write(path, source, overwrite);  // another may have written since
+}
+
+void NewModelFolder::write(const std::function<void(const std::string&)>& writer) {
+  std::string old;
+  {
+    const TemporaryPart made(path_, kMade);
     writer(made.path());
-    replace_files(path, made.path());
-  } catch (...) {
-    std::error_code ignored;  // only what is empty goes
-    if (!was_there) std::filesystem::remove(path, ignored);
-    throw;
+    old = replace_files(path_, made.path());
   }
-  for (const std::string& name : list_directory(path)) {
-    if (is_temporary_name(name)) remove_path(join_path(path, name));
-  }
+  remove_path(old);
+  if (claim_.is_exclusive()) remove_leftovers(path_);
 }
 
 }  // namespace heddle
