@@ -91,12 +91,14 @@ RunResult tell_finished(dist::Group& group, const RunResult& result) {
 // Rank 0: it alone makes, clears and writes RUN.
 RunResult lead(const TrainConfig& config, const RunOptions& options) {
   const std::string& run = options.out;
+  check(!run.empty(), ErrorKind::usage, "train: `out` is empty; name a folder for the run");
   settle_replaced(run);
   const bool replaces = is_run(run) && options.overwrite, goes_on = is_run(run) && !replaces;
   RunSettings settings{config, options.paths};
   if (goes_on) {
     RunSettings stored = load_settings(run);
     check_same_config(stored.config, config, run);
+    check_has_state(run, config);
     if (const auto result = finished_result(config, run)) {
       return tell_finished(*options.group, *result);
     }

@@ -66,6 +66,41 @@ TEST_F(TrainCommand, stop_by_a_signal_saves_and_goes_on_to_the_same_bits) {
   EXPECT_EQ(log_without_times(folder_ / "whole"), log_without_times(folder_ / "run"));
 }
 
+// It would begin again at update 0, and replace a model that was trained for longer.
+TEST_F(TrainCommand, run_whose_state_is_gone_is_not_begun_again_unasked) {
+  train::TrainConfig config = five_updates();
+  config.validate_every = 2;
+  ASSERT_EQ(train("run", config).exit_code, 0);
+  const auto model = model_bytes(folder_ / "run");
+  for (const std::string lost : {"state/manifest.json", "state"}) {
+    fs::remove_all(folder_ / "run" / lost);
+    config.max_updates = lost == "state" ? 2 : 8;
+    expect_refused(train("run", config), 2, {lost + " is missing", "update 5", "--overwrite"});
+    EXPECT_TRUE(model_bytes(folder_ / "run") == model);
+    EXPECT_FALSE(fs::exists(folder_ / "run" / lost));
+  }
+  EXPECT_EQ(train("run", config, {"--overwrite"}).exit_code, 0);
+}
+
+// Products of such sizes are beyond the integers.
+TEST_F(TrainCommand, sizes_that_no_memory_holds_are_refused) {
+  const std::string run = (folder_ / "run").string(), text = (folder_ / "data/train.en").string();
+  for (const auto& [type, flags] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"gpt2", {"--n-embd", "--n-inner", "--n-positions", "--n-layer", "--n-head"}},
+           {"llama", {"--hidden-size", "--intermediate-size", "--num-hidden-layers"}},
+           {"mixtral", {"--num-local-experts", "--num-experts-per-tok"}},
+           {"transfo-xl", {"--d-model", "--d-inner", "--n-layer"}}}) {
+    for (const std::string& flag : flags) {
+      const CliResult result = run_heddle(
+          {"train", "--task", "causal_lm", "--data", text, "--tokenizer-type", "char",
+           "--model-type", type, flag, "4611686018427387904", "--max-updates", "1", "--out", run});
+      EXPECT_EQ(result.exit_code, 2) << flag << result.err;
+      EXPECT_TRUE(contains(result.err, flag)) << result.err;
+      EXPECT_FALSE(fs::exists(run));
+    }
+  }
+}
+
 TEST_F(TrainCommand, out_alone_goes_on_with_a_stopped_run) {
   train::TrainConfig config = small_config();
   config.max_updates = 160;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "heddle/base/files/files.h"
+#include "heddle/base/files/lines.h"
 #include "heddle/base/log.h"
 #include "heddle/base/names.h"
 
@@ -64,6 +65,31 @@ int64_t whole_lines(const std::string& path, int64_t bytes) {
   return end == text.npos ? 0 : static_cast<int64_t>(end) + 1;
 }
 
+// How far a log goes.
+struct Logged {
+  int64_t first_validation = 0, last = 0;  // updates; 0: none
+};
+
+Logged read_log(const std::string& run) {
+  const std::string path = join_path(run, "log.jsonl");
+  if (!path_exists(path)) return {};
+  Logged logged;
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) {
+    try {
+      const Json json = Json::parse(line);
+      const int64_t update = json.get_int("update", path);
+      if (json.contains("validation") && logged.first_validation == 0) {
+        logged.first_validation = update;
+      }
+      logged.last = std::max(logged.last, update);
+    } catch (const Error&) {  // a kill leaves half a line
+      continue;
+    }
+  }
+  return logged;
+}
+
 }  // namespace
 
 RunPaths made_absolute(RunPaths paths) {
@@ -104,6 +130,20 @@ void check_same_config(const TrainConfig& stored, const TrainConfig& wanted,
           "{} was begun with {} {}, not {}; use the same, or start anew with `overwrite`", run,
           field_name(d.key), d.first, d.second);
   }
+}
+
+void check_has_state(const std::string& run, const TrainConfig& config) {
+  const std::string state = join_path(run, "state"), manifest = join_path(state, kManifestName);
+  if (path_exists(manifest) || !path_exists(join_path(run, "best"))) return;
+  // The folder is there before train.json, and a validation is saved before anything follows it.
+  // Killed in between, the run ends in the same bits again, if it goes as far.
+  const Logged logged = read_log(run);
+  const bool was_saved = !path_exists(state) || logged.last > logged.first_validation ||
+                         (config.max_updates > 0 && config.max_updates < logged.last);
+  check(!was_saved, ErrorKind::usage,
+        "{} is missing, so {} cannot go on from update {}, and beginning again would replace its "
+        "model; put it back, or start anew with `overwrite`",
+        path_exists(state) ? manifest : state, run, logged.last);
 }
 
 void check_empty(const std::string& run) {

@@ -36,6 +36,10 @@ void save_settings(const std::string& run, const RunSettings& settings);
 /// Errors: usage, naming the first field that differs and is no limit.
 void check_same_config(const TrainConfig& stored, const TrainConfig& wanted,
                        const std::string& run);
+/// Errors: usage, naming what is missing, if a run that is to go on with `config` has lost the
+/// state that it saved: beginning at update 0, it would replace a model that was trained for
+/// longer. A run that was killed before its first save has none to lose.
+void check_has_state(const std::string& run, const TrainConfig& config);
 /// Errors: usage if the folder holds anything but what a killed start leaves.
 void check_empty(const std::string& run);
 
