@@ -2,9 +2,57 @@
 #include "heddle/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <optional>
+#include <system_error>
+#include <type_traits>
 
 namespace heddle::cli {
+namespace {
+
+// Checks of CLI11 by which flags are told apart.
+constexpr const char* kText = "text";
+constexpr const char* kOutput = "output";
+
+CLI::Validator* find_check(CLI::Option* option, const char* name) {
+  try {
+    return option->get_validator(name);
+  } catch (const CLI::OptionNotFound&) {
+    return nullptr;
+  }
+}
+
+// main.cc has words for what it finds.
+void refuse_empty(CLI::Option* option) {
+  const auto is_empty = [](const std::string& value) {
+    return std::string(value.empty() ? "is empty" : "");
+  };
+  option->check(CLI::Validator(is_empty, "", kText), kText);
+}
+
+// CLI11 takes the greatest that there is for what is beyond it.
+template <class Integer>
+void refuse_overflow(CLI::Option* option) {
+  const auto is_beyond = [](const std::string& text) {
+    Integer number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_large = read.ec == std::errc::result_out_of_range;
+    return is_large ? text + " is too large" : std::string();
+  };
+  option->check(CLI::Validator(is_beyond, "", "size"), "size");
+}
+
+// What one value of a flag is.
+template <class T>
+struct ValueOf {
+  using type = T;
+};
+template <class T>
+struct ValueOf<std::optional<T>> : ValueOf<T> {};
+template <class T>
+struct ValueOf<std::vector<T>> : ValueOf<T> {};
+
+}  // namespace
 
 const Option& Option::required(bool is_required) const {
   option_->required(is_required);
@@ -66,6 +114,20 @@ const Option& Option::not_negative() const {
   return *this;
 }
 
+const Option& Option::may_be_empty() const {
+  find_check(option_, kText)->active(false);
+  return *this;
+}
+
+const Option& Option::writes_file() const {
+  option_->check(CLI::Validator([](const std::string&) { return std::string(); }, "", kOutput),
+                 kOutput);
+  return *this;
+}
+
+bool Option::is_output() const { return find_check(option_, kOutput) != nullptr; }
+bool Option::is_text() const { return find_check(option_, kText) != nullptr; }
+
 size_t Option::count() const { return option_->count(); }
 std::vector<std::string> Option::values() const { return option_->results(); }
 std::string Option::name() const { return option_->get_name(); }
@@ -85,7 +147,11 @@ void Subcommand::before_parsing(std::function<void()> f) {
 
 template <class T>
 Option Subcommand::add_option(const std::string& name, T& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  CLI::Option* const option = app_->add_option(name, value, help);
+  using Value = typename ValueOf<T>::type;
+  if constexpr (std::is_same_v<Value, std::string>) refuse_empty(option);
+  if constexpr (std::is_integral_v<Value>) refuse_overflow<Value>(option);
+  return Option(option);
 }
 
 template Option Subcommand::add_option(const std::string&, std::string&, const std::string&);
@@ -151,6 +217,12 @@ std::vector<Subcommand> Subcommand::get_subcommands() const {
   for (CLI::App* app : app_->get_subcommands([](CLI::App*) { return true; })) {
     commands.emplace_back(*app);
   }
+  return commands;
+}
+
+std::vector<Subcommand> Subcommand::given_subcommands() const {
+  std::vector<Subcommand> commands;
+  for (CLI::App* app : app_->get_subcommands()) commands.emplace_back(*app);
   return commands;
 }
 

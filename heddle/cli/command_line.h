@@ -39,6 +39,10 @@ class Option {
   const Option& one_of(std::vector<std::string> values) const;
   const Option& positive() const;
   const Option& not_negative() const;
+  /// A text that may be "", which all others refuse: it is a value that the shell forgot.
+  const Option& may_be_empty() const;
+  /// Its values are files that the command writes; see check_outputs().
+  const Option& writes_file() const;
 
   /// How often it was given.
   size_t count() const;
@@ -46,6 +50,10 @@ class Option {
   std::vector<std::string> values() const;
   std::string name() const;
   std::string group_name() const;
+  /// Whether writes_file() was said of it.
+  bool is_output() const;
+  /// Whether its values are texts, as names of files are, and no numbers.
+  bool is_text() const;
 
  private:
   CLI::Option* option_ = nullptr;
@@ -104,6 +112,8 @@ class Subcommand {
   std::vector<Option> get_options() const;
   Subcommand get_subcommand(const std::string& name) const;
   std::vector<Subcommand> get_subcommands() const;
+  /// Those of them that the command line has.
+  std::vector<Subcommand> given_subcommands() const;
   /// What --version prints.
   std::string version() const;
 

@@ -71,7 +71,7 @@ void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option 
 }
 
 Option add_page_flag(Subcommand& command, std::string& path, const char* help, const char* names) {
-  return command.add_option(names, path, help).type_name("FILE.html");
+  return command.add_option(names, path, help).type_name("FILE.html").writes_file();
 }
 
 bool is_page_name(const std::string& path) {
@@ -99,8 +99,10 @@ void add_text_flags(Subcommand& command, TextFlags& flags, AnswersOf answers) {
   command.add_option("model", flags.model, "a model directory, or a training run").required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
-  command.add_option("--text", flags.texts,
-                     "a text, instead of lines of the standard input; may come often");
+  command
+      .add_option("--text", flags.texts,
+                  "a text, instead of lines of the standard input; may come often")
+      .may_be_empty();
   add_page_flag(command, flags.page, "also write a page of the results");
   add_skip_flag(command, flags.lines, true, answers);
 }
@@ -266,10 +268,11 @@ void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_requi
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       .required(is_model_required);
   app.add_option("image", flags.image, "a JPEG or PNG file, of a model that reads images");
-  flags.has_source = app.add_option("--text", flags.source, "the text to look at");
+  flags.has_source = app.add_option("--text", flags.source, "the text to look at").may_be_empty();
   flags.has_target =
       app.add_option("--target", flags.target,
-                     "its translation; without it a translator's own, with the folder's beam or 5");
+                     "its translation; without it a translator's own, with the folder's beam or 5")
+          .may_be_empty();
   app.add_option("--ids", flags.ids, "token ids in place of --text, for models without tokenizer")
       .delimiter(',');
   app.add_flag("--truncate", flags.truncate, "cut text that is longer than the model takes");

@@ -23,6 +23,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
+#include "heddle/cli/outputs.h"
 #include "heddle/cli/profile.h"
 
 namespace heddle::cli {
@@ -186,6 +187,10 @@ std::string wrong_value(const std::string& text, const CLI::App& app) {
   const std::string name = text.substr(0, text.find(": "));
   if (name.size() == text.size()) return text;
   const std::string rest = text.substr(name.size() + 2);
+  if (const std::string value = cut(rest, "", " is too large"); !value.empty()) {
+    return fmt::format("{} is '{}', which is too large a number", name, value);
+  }
+  if (rest == "is empty") return fmt::format("{} is ''; it must not be empty", name);
   if (const std::string value = cut(rest, "Value ", " not in range"); !value.empty()) {
     const std::string what = needed(app, name);
     return what.empty() ? text : fmt::format("{} is '{}'; {} is needed", name, value, what);
@@ -292,7 +297,8 @@ int run(const std::vector<std::string>& words) {
   add_commands(program);
   std::string trace;
   add_profile_flag(program, trace);
-  app.parse_complete_callback([&trace] {  // all flags are right; the command has not begun
+  app.parse_complete_callback([&] {  // all flags are right; the command has not begun
+    check_outputs(program);
     if (!trace.empty()) start_profile_session(trace);
   });
   const ProfileAtExit profile;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "heddle/base/error.h"
@@ -17,17 +18,17 @@
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
+#include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {
 namespace {
 
-const std::string kFlag = "--profile", kDefaultTrace = "heddle-trace.json";
+const std::string kFlag = "--profile";
 
-/// The trace file. Whoever writes it keeps the lock until it is whole.
+/// Whoever writes the trace file keeps the lock until it is whole.
 struct Session {
   std::mutex mutex;
   std::string path;
-  std::FILE* file = nullptr;
 };
 Session& session() {
   static Session* session = new Session;  // never destroyed: a signal may come late
@@ -42,16 +43,11 @@ void note_signal(int number) {
   if (is_signalled.exchange(true) || write(signal_pipe, &byte, 1) != 1) _exit(128 + number);
 }
 
+// As a whole, in the place of an older one.
 void write_file(const Session& s, const Profile& profile) {
-  int error = 0;
-  const auto note = [&](bool is_good) {
-    if (!is_good && error == 0) error = errno;
-  };
-  write_trace(profile, [&](std::string_view text) {
-    note(std::fwrite(text.data(), 1, text.size(), s.file) == text.size());
+  write_file_atomic(s.path, [&](const ByteSink& sink) {
+    write_trace(profile, [&](std::string_view text) { sink(std::as_bytes(std::span(text))); });
   });
-  note(std::fclose(s.file) == 0);
-  if (error != 0) fail_errno("cannot write the trace of --profile", s.path, error);
 }
 
 void write_profile(const Session& s, const Profile& profile) {
@@ -103,7 +99,8 @@ void add_profile_flag(Subcommand& app, std::string& path) {
   app.add_flag(kFlag, path,
                fmt::format("time and bytes by op, layer and phase, and a Chrome trace [{}]",
                            kDefaultTrace))
-      .option_text("[FILE.json]");
+      .option_text("[FILE.json]")
+      .writes_file();
   for (Subcommand& command : app.get_subcommands()) add_profile_flag(command, path);
 }
 
@@ -129,9 +126,8 @@ std::vector<std::string> join_profile_flag(const std::vector<std::string>& argum
 
 void start_profile_session(const std::string& trace_path) {
   Session& s = session();
+  inspect::check_output(trace_path, "the trace of --profile");
   s.path = trace_path;
-  s.file = std::fopen(trace_path.c_str(), "we");
-  if (s.file == nullptr) fail_errno("cannot write the trace of --profile", trace_path, errno);
   watch_signals();
   start_profile();
 }

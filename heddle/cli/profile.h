@@ -16,7 +16,10 @@ void add_profile_flag(Subcommand& app, std::string& path);
 /// does not end in .json must be given in that form, so that no other argument is taken for it.
 std::vector<std::string> join_profile_flag(const std::vector<std::string>& arguments);
 
-/// Opens the trace file and starts to record. From here on SIGINT and SIGTERM write the profile
+/// The trace file of --profile without a name.
+inline constexpr const char* kDefaultTrace = "heddle-trace.json";
+
+/// Starts to record. From here on SIGINT and SIGTERM write the profile
 /// before they end the program, unless the command handles them (install_signal_handlers).
 /// Errors: data or system if the file cannot be written.
 void start_profile_session(const std::string& trace_path);

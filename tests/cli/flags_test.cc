@@ -142,6 +142,32 @@ TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"generate", "m", "--top-p", "much"}, "--top-p is 'much'; a number is needed");
   expect_refused({"demo", "--threads", "0"}, "--threads is '0'; a whole number above 0 is needed");
   expect_refused({"score", "--tokenize", "x"}, "--tokenize is 'x'; it must be one of 13a, none");
+  for (const char* number : {"9223372036854775808", "-99999999999999999999"}) {
+    expect_refused({"generate", "m", "-n", number},
+                   fmt::format("--max-new-tokens is '{}', which is too large a number", number));
+  }
+  expect_refused({"analyze", "base", "--threads", "-1"}, "--threads is -1");
+}
+
+// An unset variable of a script: `--out "$RUN"`.
+TEST(Flags, empty_paths_are_refused_by_name) {
+  for (const auto& [words, name] : std::vector<std::pair<Words, std::string>>{
+           {{"train", "--out", ""}, "--out"},
+           {{"train", "--out", "x", "--data", ""}, "--data"},
+           {{"demo", "-o", ""}, "--out"},
+           {{"export", "m", "--out", ""}, "--out"},
+           {{"export", "", "--out", "x"}, "model"},
+           {{"quantize", "m", "--to", "int8", "-o", ""}, "--out"},
+           {{"phrasebook", "--out", ""}, "--out"},
+           {{"shapes", "--out", ""}, "--out"},
+           {{"eval", "m", "--src", "a", "--ref", "b", "-o", ""}, "--output"},
+           {{"attention", "m", "--text", "a", "--page", ""}, "--page"},
+           {{"serve", "m", "--keys", ""}, "--keys"},
+           {{"translate", "m", "--server", "http://x", "--key-file", ""}, "--key-file"},
+           {{"score", "--hyp", "a", "--ref", ""}, "--ref"},
+           {{"forward", "m", "--input", "", "-o", "x"}, "--input"}}) {
+    expect_refused(words, name + " is ''; it must not be empty. See heddle " + words[0]);
+  }
 }
 
 TEST(Flags, short_ones_are_those_of_other_programs) {

@@ -4,6 +4,7 @@
 #include "heddle/base/error.h"
 #include "heddle/inspect/pages/page.h"
 #include "tests/base/temporary.h"
+#include "tests/cli/model_fixture.h"
 #include "tests/cli/page_data.h"
 #include "tests/support/cli_runner.h"
 
@@ -47,6 +48,66 @@ TEST(Outputs, path_that_cannot_be_written_is_said_before_any_model_or_data_is_re
     EXPECT_EQ(result.err.find("/no/"), std::string::npos) << command << ": " << result.err;
     EXPECT_EQ(result.out, "") << command;
   }
+}
+
+using OutputFiles = ModelFixture;
+
+// By any of its names.
+TEST_F(OutputFiles, what_is_read_is_never_written) {
+  const TempDir folder;
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  const std::string text = "the old man\n";
+  write_file(path("a"), text);
+  std::filesystem::create_hard_link(path("a"), path("b"));
+  std::filesystem::create_symlink(path("a"), path("c"));
+  std::filesystem::copy(model(), path("m"), std::filesystem::copy_options::recursive);
+  const std::string weights = path("m") + "/model.safetensors", config = path("m") + "/config.json";
+  const std::string bytes = read_file(weights), settings = read_file(config);
+  const std::string m = path("m"), a = path("a"), ref = path("ref");
+  write_file(ref, text);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"eval", m, "--src", a, "--ref", ref, "-o", path("b")},
+           {"eval", m, "--src", ref, "--ref", a, "--page", path("c")},
+           {"align", m, "--src", a, "--tgt", ref, "-o", path("b")},
+           {"align", m, "--src", ref, "--tgt", a, "-o", a},
+           {"forward", m, "--input", a, "-o", weights},
+           {"forward", m, "--input", a, "-o", path("c")},
+           {"translate", m, a, "--page", a},
+           {"attention", m, "--text", "a", "--page", config},
+           {"embed", m, "--text", "a", "--page", weights},
+           {"analyze", m, "--page", config},
+           {"positions", m, "--page", config},
+           {"augment", a, "--page", a},
+           {"compare", m, "--page", config},
+           {"shortlist", m, "--src", a, "--tgt", ref, "-o", m + "/tokenizer.model"},
+           {"score", "--hyp", a, "--ref", ref, "--profile=" + path("c")},
+           {"--profile=" + a, "translate", m, a}}) {
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, 2) << words[0] << result.err;
+    EXPECT_NE(result.err.find("would be overwritten"), std::string::npos) << result.err;
+    EXPECT_TRUE(read_file(a) == text && read_file(weights) == bytes);
+    EXPECT_EQ(read_file(config), settings);
+  }
+  const CliResult twice =
+      run_heddle({"eval", m, "--src", a, "--ref", ref, "-o", path("new"), "--page", path("new")});
+  EXPECT_EQ(twice.exit_code, 2) << twice.err;
+  EXPECT_NE(twice.err.find("would both write"), std::string::npos) << twice.err;
+}
+
+TEST_F(OutputFiles, earlier_results_beside_a_model_are_replaced) {
+  const TempDir folder;
+  std::filesystem::copy(model(), folder / "m", std::filesystem::copy_options::recursive);
+  const std::string m = (folder / "m").string();
+  write_file(folder / "a", "the old man\n");
+  const std::string a = (folder / "a").string();
+  for (int time = 0; time < 2; ++time) {
+    const CliResult result =
+        run_heddle({"eval", m, "--src", a, "--ref", a, "-o", m + "/hyp.txt", "--page",
+                    m + "/eval.html", "--profile=" + m + "/trace.json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(run_heddle({"analyze", "base", "--page", "/dev/null", "--profile=/dev/null"}).exit_code,
+            0);
 }
 
 TEST(Outputs, file_link_and_device_may_be_written_and_a_folder_may_not) {

@@ -62,6 +62,9 @@ TEST_F(ShortlistCommand, bad_input_gets_an_error_that_names_it) {
       2, "would be overwritten",
       run_heddle({"shortlist", model(), "--src", path("a"), "--tgt", path("b"), "-o", path("b")}));
   refused(2, "--frequent", make("a", "b", {"--frequent", "-1"}));
+  const CliResult piped = run_heddle(
+      {"shortlist", model(), "--src", path("a"), "--tgt", path("b"), "-o", "/dev/stdout"});
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;  // it cannot be read again for its figures
   EXPECT_FALSE(std::filesystem::exists(path("list")));
   const auto translate = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"translate", model(), "--shortlist"});

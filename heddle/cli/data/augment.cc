@@ -67,7 +67,7 @@ void add_field_flags(Subcommand& command, Augmentation& how) {
     } else if (auto* const* real = std::get_if<double*>(&field.member)) {
       command.add_setting(name, **real, field.help);
     } else if (auto* const* text = std::get_if<std::string*>(&field.member)) {
-      command.add_setting(name, **text, field.help);
+      command.add_setting(name, **text, field.help).may_be_empty();
     } else if (auto* const* several = std::get_if<std::vector<int64_t>*>(&field.member)) {
       command.add_setting(name, **several, field.help).delimiter(',');
     } else {

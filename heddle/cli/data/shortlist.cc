@@ -1,5 +1,6 @@
 // heddle shortlist: which tokens a translation may consist of, by those of its source.
-#include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -62,7 +63,7 @@ void report(const Flags& flags, const TokenPairs& pairs, int64_t vocab) {
 
 void run(const Flags& flags) {
   apply_compute_flags(flags.compute);
-  inspect::check_output(flags.output, "the shortlist", std::array{flags.source, flags.target});
+  inspect::check_output(flags.output, "the shortlist");
   const LoadedModel model = load_translation_model(flags.model);
   const EncoderDecoderFacts& facts = model.translator().facts();
   train::PairsShortlistOptions options = flags.options;
@@ -72,7 +73,10 @@ void run(const Flags& flags) {
                   train::pairs_shortlist(pairs.source, pairs.target, facts.source_vocab_size,
                                          facts.target_vocab_size, options),
                   *model.tokenizer, model.target());
-  report(flags, pairs, facts.target_vocab_size);
+  std::error_code error;  // a pipe or /dev/stdout cannot be read again
+  if (std::filesystem::is_regular_file(flags.output, error)) {
+    report(flags, pairs, facts.target_vocab_size);
+  }
 }
 
 }  // namespace
@@ -87,7 +91,10 @@ void add_shortlist(Subcommand& app) {
       .required();
   command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)").required();
   command.add_option("--tgt", flags.target, "their translations, one a line").required();
-  command.add_option("-o,--output", flags.output, "the file to write").required().type_name("FILE");
+  command.add_option("-o,--output", flags.output, "the file to write")
+      .required()
+      .type_name("FILE")
+      .writes_file();
   command.add_setting("--candidates", flags.options.each,
                       "likeliest target tokens of each source token");
   command.add_setting("--frequent", flags.options.frequent,

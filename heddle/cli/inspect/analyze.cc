@@ -354,6 +354,8 @@ Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerC
 
 void run(Flags f) {
   wants_page(f.page);
+  check(f.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
+        f.threads);
   if (f.threads > 0) set_num_threads(f.threads);
   const auto config = inspect::find_size(f.name, f.settings);
   std::vector<Analysis> images;

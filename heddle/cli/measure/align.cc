@@ -366,7 +366,9 @@ void add_align(Subcommand& app) {
   command.add_setting("--gold-base", flags.gold_base, "number of the first word in it: 0 or 1");
   command.add_flag("--gold-reversed", flags.is_reversed, "its links are TARGET-SOURCE");
   command.add_flag("--each-head", flags.each, "also the error rate of each head by itself");
-  command.add_option("-o,--output", flags.output, "a file for the alignments").type_name("FILE");
+  command.add_option("-o,--output", flags.output, "a file for the alignments")
+      .type_name("FILE")
+      .writes_file();
   add_skip_flag(command, flags.lines);
   add_alignment_flags(command, flags.options, {});
   add_compute_flags(command, flags.compute);

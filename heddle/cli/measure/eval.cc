@@ -148,7 +148,8 @@ void add_pair_flags(Subcommand& command, EvalFlags& flags) {
       .one_of({"13a", "none"});
   command.begin_group(kPairs);
   command.add_option("-o,--output", flags.output, "also a file with the translations")
-      .type_name("FILE");
+      .type_name("FILE")
+      .writes_file();
 }
 
 void add_text_flags(Subcommand& command, EvalFlags& flags) {

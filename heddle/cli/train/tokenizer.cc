@@ -68,7 +68,7 @@ class Corpus {
 void run_train(TrainFlags& flags) {
   flags.training.type = tokenizer_type(flags.type);
   flags.training.byte_fallback = !flags.no_byte_fallback;
-  inspect::check_output(flags.out, "the vocabulary", flags.inputs);
+  inspect::check_output(flags.out, "the vocabulary");
   Corpus corpus(flags.inputs);
   const Tokenizer tokenizer =
       train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,
@@ -79,7 +79,7 @@ void run_train(TrainFlags& flags) {
 }
 
 void run_words(const TrainFlags& flags) {
-  inspect::check_output(flags.out, "the vocabulary", flags.inputs);
+  inspect::check_output(flags.out, "the vocabulary");
   std::vector<std::string> words;
   for (const std::string& path : flags.inputs) {
     LineReader reader(path);
@@ -215,7 +215,9 @@ void add_train_command(Subcommand& parent) {
   app.add_option("--input", flags.inputs,
                  "a text file, plain or .gz; several make a joint vocabulary")
       .required();
-  app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write").required();
+  app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write")
+      .required()
+      .writes_file();
   app.add_setting("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included");
   app.add_setting("--type", flags.type, "bpe or unigram");
   app.add_setting("--seed", t.seed, "chooses the sample of a large corpus");
@@ -236,7 +238,9 @@ void add_words_command(Subcommand& parent) {
       "<unk>, <s>, </s>",
       run_words);
   app.add_option("--input", flags.inputs, "the list; several make one vocabulary").required();
-  app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write").required();
+  app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write")
+      .required()
+      .writes_file();
 }
 
 void add_stream_commands(Subcommand& parent) {

@@ -73,7 +73,8 @@ void add_forward(Subcommand& app) {
                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
                   "last_hidden_state, pooler_output; of a model with memory mems.I; of image files "
                   "pixel_values")
-      .required();
+      .required()
+      .writes_file();
   command.add_flag("--all", flags.all, "hidden states and attention maps of every layer too");
   add_compute_flags(command, flags.compute);
 }

@@ -53,9 +53,9 @@ GenerateOptions options_of(const Flags& f, SearchConfig search, const Precision&
       "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
   const bool samples = f.samples_tokens();
   const int64_t beam = (samples ? f.search : search).beam.value_or(1);
-  const int64_t most = std::max(f.n_best, f.samples);
-  check(most >= 1 && most <= 4096, ErrorKind::usage,
-        "--samples and --n-best must be from 1 to 4096");
+  const int64_t most = std::max(f.n_best, f.samples), fewest = std::min(f.n_best, f.samples);
+  check(fewest >= 1 && most <= 4096, ErrorKind::usage,
+        "--n-best is {} and --samples {}; they must be from 1 to 4096", f.n_best, f.samples);
   search.beam = std::max(beam, samples ? 1 : f.n_best);
   search.n_best = most;
   search.samples = samples;

@@ -14,7 +14,8 @@ constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 20};
 
 void add_prompt_flags(Subcommand& c, PromptFlags& f) {
   c.add_option("-p,--prompt", f.prompts,
-               "what the text goes on from; repeatable; without it lines of standard input");
+               "what the text goes on from; repeatable; without it lines of standard input")
+      .may_be_empty();
   c.add_option("--prompts", f.lines.path, "a file with a prompt a line").type_name("FILE");
   add_skip_flag(c, f.lines);
   c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30").delimiter(',');
@@ -26,7 +27,8 @@ void add_prompt_flags(Subcommand& c, PromptFlags& f) {
       "\"content\": ..}, ..]}; the model's chat template makes the text of it that is gone on "
       "from");
   c.add_option("--system", f.system, "with --chat: what the system says before it")
-      .type_name("TEXT");
+      .type_name("TEXT")
+      .may_be_empty();
 }
 
 Prompts::Prompts(const PromptFlags& flags, const LoadedModel& model, const PromptOptions& options)

@@ -310,7 +310,8 @@ void add_translate(Subcommand& app) {
       command.add_flag("--alignment", flags.alignment,
                        "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
                        "SOURCE-TARGET, words between spaces, from 0"));
-  command.add_option("--prefix", flags.prefix, "text that every translation begins with");
+  command.add_option("--prefix", flags.prefix, "text that every translation begins with")
+      .may_be_empty();
   command.add_option("--prefix-file", flags.prefix_file,
                      "a file whose line i is the prefix of line i");
   add_page_flag(command, flags.page,

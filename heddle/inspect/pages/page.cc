@@ -108,16 +108,10 @@ void check_folder(const std::string& folder, const std::string& path, const std:
 
 }  // namespace
 
-void check_output(const std::string& path, const std::string& what,
-                  std::span<const std::string> inputs) {
+void check_output(const std::string& path, const std::string& what) {
   check(!path.empty(), ErrorKind::usage, "{}: the path is empty; name a file to write", what);
   check(path != "-", ErrorKind::usage,
         "cannot write {} to '-'; name a file, or /dev/stdout for the standard output", what);
-  for (const std::string& input : inputs) {
-    std::error_code none_there;
-    check(!std::filesystem::equivalent(input, path, none_there), ErrorKind::usage,
-          "{} is read, and would be overwritten by {}; name another file", input, what);
-  }
   check(!is_directory(path), ErrorKind::data,
         "{}: cannot write {}: it is a folder; name a file, as in {}", path, what,
         join_path(path, "page.html"));

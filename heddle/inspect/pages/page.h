@@ -41,9 +41,8 @@ void write_page(const std::string& path, const Page& page);
 void write_output(const std::string& path, const std::string& text, const std::string& what);
 
 /// Fails as write_page() would for what can be known before hours of work: a folder that is missing
-/// or cannot be written to. inputs: files that the command reads; the output must be none of them
-void check_output(const std::string& path, const std::string& what,
-                  std::span<const std::string> inputs = {});
+/// or cannot be written to.
+void check_output(const std::string& path, const std::string& what);
 
 /// Weights from 0 to 1 as `heddle.unpack16` reads them: round(65535 x), little-endian, in base64.
 /// What is outside is taken to the nearest end.
