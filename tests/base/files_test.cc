@@ -93,6 +93,9 @@ TEST(Files, wrong_paths_are_data_errors_that_name_them) {
                [&] { read_file(folder / "none"); });
   expect_error(ErrorKind::data, {folder.path(), "Is a directory"},
                [&] { read_file(folder.path()); });
+  // It has no end, and would be read until the memory has one.
+  expect_error(ErrorKind::data, {"/dev/zero", "no regular file", "256 MiB"},
+               [] { read_file("/dev/zero"); });
   expect_error(ErrorKind::data, {folder / "none/a"},
                [&] { write_file_atomic(folder / "none/a", ""); });
   expect_error(ErrorKind::data, {folder / "file"}, [&] { make_directories(folder / "file"); });

@@ -39,6 +39,16 @@ TEST(Json, broken_text_is_a_data_error_with_file_line_and_column) {
   }
 }
 
+TEST(Json, number_beyond_doubles_is_said_in_plain_words) {
+  try {
+    Json::parse("[1e999]", "c.json");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(),
+                 "c.json: not valid JSON at line 1, column 6: number overflow parsing '1e999'");
+  }
+}
+
 TEST(Json, repeated_key_is_a_data_error_that_names_it) {
   expect_error(ErrorKind::data, {"c.json", "'k' appears twice", "in 'a[1].b'"},
                [] { Json::parse(R"({"a": [0, {"b": {"k": 1, "k": 2}}]})", "c.json"); });

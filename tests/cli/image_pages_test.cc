@@ -226,6 +226,7 @@ TEST_F(ImagePages, augmentation_page_shows_every_setting_and_repeats_itself) {
   refused({"augment", image, "-o", page, "--mixup-alpha", "0.8"}, 2, "give a second one");
   refused({"augment", (folder / "gone.png").string(), "-o", page}, 3, "gone.png");
   refused({"augment", image, "-o", page, "--random-erasing", "2"}, 2, "random_erasing");
+  refused({"augment", image, "-o", page, "--color-jitter", "inf"}, 2, "finite number");
   refused({"augment", image, "-o", (folder / "none" / "p.html").string()}, 3, "does not exist");
 }
 

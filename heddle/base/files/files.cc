@@ -33,6 +33,7 @@ namespace {
 
 constexpr std::string_view kTemporaryMark = ".tmp-";
 constexpr size_t kTemporaryDigits = 16;
+constexpr size_t kMostOfPipe = size_t{256} << 20;  // /dev/zero has no end
 
 bool is_below(const fs::path& path, const fs::path& folder) {
   const auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
@@ -224,9 +225,8 @@ std::string read_file(const std::string& path) {
   if (file.fd < 0) fail_errno("cannot open", path, errno);
   std::string text;
   struct stat info;
-  if (fstat(file.fd, &info) == 0 && info.st_size > 0 && S_ISREG(info.st_mode)) {
-    text.reserve(static_cast<size_t>(info.st_size) + 1);
-  }
+  const bool is_regular = fstat(file.fd, &info) == 0 && S_ISREG(info.st_mode);
+  if (is_regular && info.st_size > 0) text.reserve(static_cast<size_t>(info.st_size) + 1);
   constexpr size_t kChunk = 1 << 18;
   for (size_t size = 0;;) {
     text.resize(size + kChunk);
@@ -234,6 +234,8 @@ std::string read_file(const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_errno("cannot read", path, errno);
     size += static_cast<size_t>(n);
+    check(is_regular || size <= kMostOfPipe, ErrorKind::data,
+          "{}: is no regular file, and gives more than {} MiB", path, kMostOfPipe >> 20);
     if (n == 0) {
       text.resize(size);
       return text;

@@ -132,6 +132,7 @@ std::string broken_rule(const Json& value, const FieldRule& rule) {
   }
   if (!value.is_number()) return "";
   const double x = value.as_double();
+  if (!std::isfinite(x)) return "must be a finite number";
   const bool is_low_met = rule.is_low_open ? x > rule.low : x >= rule.low;
   const bool is_high_met = rule.is_high_open ? x < rule.high : x <= rule.high;
   if (is_low_met && is_high_met) return "";

@@ -343,8 +343,12 @@ class Json::Builder {
 
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) {
     std::string reason = error.what();  // "[json.exception...] parse error at line ...: reason"
-    const size_t head = reason.find(": ");
-    if (head != std::string::npos) reason.erase(0, head + 2);
+    for (const std::string_view mark : {": ", "] "}) {  // a number too large has the second alone
+      const size_t head = reason.find(mark);
+      if (head == std::string::npos) continue;
+      reason.erase(0, head + 2);
+      break;
+    }
     if (text_.empty()) reason = "the text is empty (0 bytes)";
     fail(ErrorKind::data, "{}: not valid JSON at {}: {}", source_,
          place_of(text_, byte > 0 ? byte - 1 : 0), reason);
