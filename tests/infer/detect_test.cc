@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/base/temporary.h"
 #include "tests/cli/vision_model.h"
 
 namespace heddle {

@@ -21,8 +21,8 @@ TEST(NewModelFolder, is_refused_while_another_writes_there) {
   const std::string out = folder / "out";
   {
     NewModelFolder first(out, folder / "source", false);
-    testing::expect_error(ErrorKind::usage, {out, "another heddle is writing here"},
-                          [&] { NewModelFolder(out, folder / "source", true); });
+    expect_error(ErrorKind::usage, {out, "another heddle is writing here"},
+                 [&] { NewModelFolder(out, folder / "source", true); });
     write_model(first, "{}");
   }
   NewModelFolder next(out, folder / "source", true);
@@ -34,8 +34,7 @@ TEST(NewModelFolder, that_nothing_came_into_goes_again) {
   const TemporaryFolder folder;
   { const NewModelFolder unused(folder / "out", folder / "source", false); }
   EXPECT_FALSE(path_exists(folder / "out"));
-  testing::expect_error(ErrorKind::usage, {"no name"},
-                        [&] { NewModelFolder("", folder / "source", true); });
+  expect_error(ErrorKind::usage, {"no name"}, [&] { NewModelFolder("", folder / "source", true); });
 }
 
 TEST(NewModelFolder, removes_what_killed_exports_left_and_no_other_temporaries) {
