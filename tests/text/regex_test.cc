@@ -58,6 +58,84 @@ TEST(Regex, brackets_and_boundaries_are_those_of_onig) {
   for (const Case& one : all) EXPECT_EQ(replaced(one.regex, one.text), one.expected) << one.regex;
 }
 
+TEST(Regex, an_interval_and_a_plus_are_a_group_that_is_repeated) {
+  const Case all[] = {
+      {R"(\p{N}{1,3}+)", "1234567a1", "|a|"}, {R"(a{1,2}+a)", "aaaaab", "|b"},
+      {R"((ab){2}+)", "abababab ab", "| ab"}, {R"((?:a|b){1,2}+c)", "ababc c", "| c"},
+      {R"([ab]{2}+)", "abababa", "|a"},       {R"([^\r\n\p{L}]?é{1,2}+)", "éééa", "|a"},
+      {R"(\u0061{1,2}+)", "aaaaa", "|"},      {R"(\{1,2}+)", "{1,2}} {1,2", "| {1,2"},
+      {R"(a{1,2}+?)", "aaaaa", "|||"},        {R"(a{2}+?)", "aaaaa", "||a"},
+      {R"(a{1,2}++)", "aaaaa", "|"},          {R"(a{,2}+b)", "aaaab b", "| |"},
+      {R"(a{,2}b)", "aaab b", "a| |"},        {R"(xa{2}?)", "xaaaxa", "|a|a"},
+      {R"(a{2}??b)", "aab b", "| |"},         {R"(a{2,2}?b)", "aab b ab", "| b ab"},
+      {R"(a{2,3}?)", "aaaaa", "||a"},         {R"(a{x})", "a{x}", "|"},
+      {R"(a{ 2})", "aa a{ 2}", "aa |"},
+  };
+  for (const Case& one : all) EXPECT_EQ(replaced(one.regex, one.text), one.expected) << one.regex;
+}
+
+TEST(Regex, escapes_and_classes_are_those_of_onig) {
+  const Case all[] = {
+      {R"(\h{2,4}+)", "abcdefg１", "|g１"},
+      {R"(\H)", "ab g1", "ab||1"},
+      {R"([\h\s]+)", "ab 1g", "|g"},
+      {R"([^\h\s]+)", "ab 1gz", "ab 1|"},
+      {R"([\Hb]+)", "ab 1gz", "a|1|"},
+      {R"([\V\v]|\v)", "vV\x0b\n", "v||\n"},
+      {R"(\V|\Q)", "aQVE", "a||E"},
+      {R"(\Q.\E)", "QaE.", "|."},
+      {R"([\N])", "abNc", "ab|c"},
+      {R"([\y\K\Z])", "yKZa", "|||a"},
+      {R"(\N+)", "ab\nc", "|\n|"},
+      {R"(\O+)", "ab\nc", "|"},
+      {R"(a\Z)", "aa\n", "a|\n"},
+      {R"(a\Z)", "aa\r\n", "aa\r\n"},
+      {R"(a\Z)", "aa\u2028", "aa\u2028"},
+      {R"([[:punct:]a]+)", "a=b", "|b"},
+      {R"([[:punct:]]+)", ".=_-$+<>^`~!|日", "|日"},
+      {R"([^[:punct:]]+)", "a=b", "|=|"},
+      {R"(\p{Punct})", "a=b.", "a=b|"},
+      {R"(\p{posixpunct})", "a=b.", "a|b|"},
+      {R"([[:xdigit:]x]+)", "0xFg１", "|g１"},
+      {R"([[:^xdigit:]]+)", "0xFg１", "0|F|"},
+      {R"(\p{XDigit}+)", "aF9１Ａ", "|１Ａ"},
+      {R"(\P{xdigit}+)", "aF9１Ａ", "aF9|"},
+  };
+  for (const Case& one : all) EXPECT_EQ(replaced(one.regex, one.text), one.expected) << one.regex;
+}
+
+TEST(Regex, options_are_those_of_onig) {
+  const Case all[] = {
+      {R"((?m).)", "a\n", "||"},
+      {R"((?-m).)", "a\n", "|\n"},
+      {R"((?m)a.b$)", "a\nb\nc", "|\nc"},
+      {R"((?im)A.B)", "a\nb", "|"},
+      {R"((?m-i)a.)", "a\nA\n", "|A\n"},
+      {R"((?i)\p{Lu}|b)", "aABb", "a|||"},
+      {R"((?i)[\p{Lu}])", "aB9", "||9"},
+      {R"((?i:\p{Lu})\p{Ll})", "AAab aB", "A|b aB"},
+      {R"((?i)\P{Lu}+)", "aBc9", "|B|"},
+      {R"(a(?i)b|c)", "c ac aB b", "c | | b"},
+      {R"((a(?i)b|c)d)", "cd acd aBd", "cd | |"},
+      {R"(a(?i)b|c(?-i)d|e)", "acd aCd aCD aCE ace", "| | aCD aCE |"},
+      {R"((?#[)a)", "ba", "b|"},
+  };
+  for (const Case& one : all) EXPECT_EQ(replaced(one.regex, one.text), one.expected) << one.regex;
+}
+
+TEST(Regex, what_icu_cannot_say_is_refused_by_name) {
+  const std::pair<const char*, const char*> all[] = {{R"(a\Kb)", "\\K"},
+                                                     {R"(\y)", "\\y"},
+                                                     {R"(\Y.)", "\\Y"},
+                                                     {R"((a)\g<1>)", "\\g"},
+                                                     {R"([+--])", "-- in brackets"},
+                                                     {R"([\p{L}--[a-z]])", "-- in brackets"}};
+  for (const auto& [regex, named] : all) {
+    expect_error(ErrorKind::data, {regex, named}, [&, regex = regex] { replaced(regex, "a"); });
+  }
+  EXPECT_EQ(replaced(R"([a\-\-b]+)", "a-b"), "|");
+}
+
 TEST(Regex, no_match_is_empty_where_the_one_before_it_ends) {
   const Case all[] = {{"a*", "ma", "|m|"},
                       {"a*", "aab aa", "|b| |"},

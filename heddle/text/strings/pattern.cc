@@ -9,6 +9,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
+#include "heddle/text/strings/onig_syntax.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -23,72 +24,6 @@ int32_t most_steps(size_t bytes) {
   return static_cast<int32_t>(2'000 + 2 * std::min<size_t>(bytes, 50'000) + bytes / 100);
 }
 
-/// What \w is to `onig`. ICU's holds the joiners. The small figures of Latin-1 belong to it too,
-/// but not inside brackets: there `onig` has another table.
-std::string word_set(bool is_negated, bool is_in_brackets) {
-  return fmt::format("[{}\\p{{Alphabetic}}\\p{{M}}\\p{{Nd}}\\p{{Pc}}{}]", is_negated ? "^" : "",
-                     is_in_brackets ? "" : "\\u00B2\\u00B3\\u00B9\\u00BC-\\u00BE");
-}
-
-/// Between a character of a word and one of none (\b), or not (\B).
-std::string word_boundary(bool is_negated) {
-  const std::string word = word_set(false, false), is_word = "(?=" + word + ")",
-                    is_none = "(?!" + word + ")";
-  return "(?:(?<=" + word + ")" + (is_negated ? is_word : is_none) + "|(?<!" + word + ")" +
-         (is_negated ? is_none : is_word) + ")";
-}
-
-/// Bytes of a \w, \W, \p{Word}, \P{Word}, \p{^Word}, [:word:] or [:^word:] at the front of a
-/// pattern, 0 if there is none.
-size_t word_class(std::string_view pattern, bool is_in_brackets, bool& is_negated) {
-  if (pattern.starts_with("\\w") || pattern.starts_with("\\W")) {
-    is_negated = pattern[1] == 'W';
-    return 2;
-  }
-  const bool is_posix = is_in_brackets && pattern.starts_with("[:");
-  const bool is_property = pattern.starts_with("\\p{") || pattern.starts_with("\\P{");
-  if (!is_posix && !is_property) return 0;
-  const std::string_view end = is_posix ? ":]" : "}";
-  const size_t begin = is_posix ? 2 : 3, close = pattern.find(end, begin);
-  if (close == pattern.npos) return 0;
-  std::string name = lower_case(pattern.substr(begin, close - begin));
-  is_negated = name.starts_with('^') != pattern.starts_with("\\P");
-  std::erase_if(name, [](char c) { return c == '^' || c == ' ' || c == '_' || c == '-'; });
-  return name == "word" ? close + end.size() : 0;
-}
-
-/// The pattern with words as `onig` has them.
-std::string with_own_words(std::string_view pattern) {
-  std::string result;
-  int depth = 0;  // of brackets
-  const auto copy = [&](size_t bytes) {
-    result += pattern.substr(0, bytes);
-    pattern.remove_prefix(std::min(bytes, pattern.size()));
-  };
-  while (!pattern.empty()) {
-    bool is_negated = false;
-    if (const size_t bytes = word_class(pattern, depth > 0, is_negated)) {
-      result += word_set(is_negated, depth > 0);
-      pattern.remove_prefix(bytes);
-    } else if (pattern.starts_with("\\b") || (depth == 0 && pattern.starts_with("\\B"))) {
-      result += depth > 0 ? "\\u0008" : word_boundary(pattern[1] == 'B');
-      pattern.remove_prefix(2);
-    } else if (pattern[0] == '\\') {
-      copy(2);
-    } else if (depth > 0 && pattern.starts_with("[:") && pattern.find(":]") != pattern.npos) {
-      copy(pattern.find(":]") + 2);
-    } else if (pattern[0] == '[') {
-      ++depth;
-      copy(pattern.starts_with("[^") ? 2 : 1);
-      if (pattern.starts_with(']')) result += '\\', copy(1);  // the first is itself
-    } else {
-      depth -= pattern[0] == ']' && depth > 0 ? 1 : 0;
-      copy(1);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 class Pattern::Regex {
@@ -99,7 +34,7 @@ class Pattern::Regex {
     UParseError place{};
     // As the library `onig` of `tokenizers` has it: ^ and $ at every line, lines end with \n alone.
     compiled_.reset(
-        icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(with_own_words(pattern)),
+        icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(icu_pattern(pattern, source)),
                                    UREGEX_MULTILINE | UREGEX_UNIX_LINES, place, status));
     check(U_SUCCESS(status), ErrorKind::data,
           "{}: the regular expression '{}' cannot be read: {} at character {}", source, pattern,

@@ -17,13 +17,13 @@ namespace heddle {
 class Pattern {
  public:
   /// {"String": "..."} or {"Regex": "..."}. Errors: data for anything else, and, with the place,
-  /// for an expression that ICU cannot read.
+  /// for an expression that ICU cannot read, or, by name, not as `onig` does.
   static Pattern read(const Json& json, const std::string& source);
 
   /// Begin and end, in bytes, of the matches from left to right, without overlaps. Of an expression
-  /// none is empty where the one before it ends, and words are those of `onig`, the library of
-  /// `tokenizers`. Errors: data if all matches together take more steps than a text of this length
-  /// is given, or one too much memory.
+  /// none is empty where the one before it ends, and it is read as `onig` does, the library of
+  /// `tokenizers` (onig_syntax.h). Errors: data if all matches together take more steps than a text
+  /// of this length is given, or one too much memory.
   std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const;
   /// The text with `content` in place of each match. Errors: data if it grows beyond `most` bytes.
   std::string replace(std::string_view text, std::string_view content, size_t most) const;
