@@ -47,9 +47,28 @@ TEST(ModelConfig, rotary_keys_of_both_generations_have_an_order) {
       "original_max_position_embeddings": 24, "rope_scaling": {"rope_type": "llama3",
       "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}})");
   EXPECT_EQ(beside.get_int("rope_original_max_position_embeddings"), 24);
+  const Json twice = fields_of_config(R"({"model_type": "llama",
+      "original_max_position_embeddings": 24, "rope_scaling": {"rope_type": "llama3",
+      "type": "linear", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+      "original_max_position_embeddings": 16}})");
+  EXPECT_EQ(twice.get_int("rope_original_max_position_embeddings"), 24);
+  EXPECT_EQ(twice.get_string("rope_type"), "llama3");
   EXPECT_EQ(fields_of_config(R"({"model_type": "llama", "rope_theta": null, "rope_scaling": null})")
                 .get_double("rope_theta"),
             10000);
+}
+
+TEST(ModelConfig, types_of_layers_go_before_max_window_layers_wherever_they_stand) {
+  const std::string types = R"("layer_types": ["sliding_attention", "sliding_attention"])",
+                    most = R"("max_window_layers": 2)",
+                    rest = R"({"model_type": "qwen2", "num_hidden_layers": 2, )";
+  for (const std::string& text :
+       {rest + types + ", " + most + "}", rest + most + ", " + types + "}"}) {
+    EXPECT_EQ(fields_of_config(text).get_int("max_window_layers"), 0) << text;
+  }
+  EXPECT_EQ(
+      fields_of_config(rest + R"("layer_types": null, )" + most + "}").get_int("max_window_layers"),
+      2);
 }
 
 TEST(ModelConfig, what_is_written_reads_back) {
@@ -131,6 +150,13 @@ TEST(ModelConfig, keys_that_change_numbers_and_are_not_supported_are_refused_by_
           {"rope_type", "yarn", "default, linear, llama3"});
   refuses(R"({"model_type": "llama", "rope_parameters": {"mrope_section": [1]}})",
           {"rope_parameters", "mrope_section"});
+  refuses(R"({"model_type": "llama", "rope_scaling": {"type": "linear"}})",
+          {"rope_scaling", "linear", "no 'factor'"});
+  refuses(R"({"model_type": "llama", "rope_parameters": {"rope_type": "llama3", "factor": 8,
+              "high_freq_factor": 4}})",
+          {"rope_parameters", "llama3", "no 'low_freq_factor'"});
+  refuses(R"({"model_type": "qwen2", "num_hidden_layers": 3, "layer_types": ["full_attention"]})",
+          {"layer_types", "1 layers", "num_hidden_layers is 3"});
   refuses(R"({"model_type": "llama", "hidden_act": "xielu"})", {"hidden_act", "xielu"});
   refuses(R"({"model_type": "llama", "num_key_value_heads": 5})", {"32 heads", "5"});
   refuses(R"({"model_type": "mixtral", "num_experts_per_tok": 9})", {"num_experts_per_tok", "8"});

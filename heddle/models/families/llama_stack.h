@@ -61,7 +61,8 @@ struct LlamaFields {
 
   /// The keys of rotary positions, each on its own: {"rope_theta", ..}, {"rope_type", ..}, .. As in
   /// transformers, rope_scaling of older files takes the place of rope_parameters, and what either
-  /// says goes before the same key beside it.
+  /// says goes before the same key beside it, but for original_max_position_embeddings. Errors:
+  /// data for a key that is missing or not supported.
   static Json from_hub(const Json& json, const std::string& file) {
     constexpr const char* kOriginal = "original_max_position_embeddings";
     constexpr std::string_view kScaling =
@@ -78,19 +79,35 @@ struct LlamaFields {
     if (is_there("rope_theta")) flat["rope_theta"] = json.at("rope_theta");
     const char* const key_of_all = is_there("rope_scaling") ? "rope_scaling" : "rope_parameters";
     if (!is_there(key_of_all)) return flat;
-    if (is_there(kOriginal)) flat["rope_original_max_position_embeddings"] = json.at(kOriginal);
     const std::string source = fmt::format("{}: key '{}'", file, key_of_all);
-    for (const auto& [key, value] : json.at(key_of_all).as_object(source)) {
+    const Json& said = json.at(key_of_all);
+    for (const auto& [key, value] : said.as_object(source)) {
       if (key == "rope_theta" || is_listed(key, kScaling)) {
         flat[key == "rope_theta" ? key : "rope_" + key] = value;
-      } else if (key == "type" || key == "rope_type") {
+      } else if (key == "rope_type" || (key == "type" && !said.contains("rope_type"))) {
         flat["rope_type"] = value;
-      } else {
+      } else if (key != "type") {
         heddle::check(check_one_value(key, value, "rope", source), ErrorKind::data,
                       "{}: key '{}' of the rotary positions is not supported", source, key);
       }
     }
+    if (is_there(kOriginal)) flat["rope_original_max_position_embeddings"] = json.at(kOriginal);
+    check_scaling(flat, source);
     return flat;
+  }
+  /// Checks that what stretches the positions says how far: transformers has no defaults.
+  static void check_scaling(const Json& flat, const std::string& source) {
+    const Json* type = flat.find("rope_type");
+    std::vector<std::string> needed;
+    if (type != nullptr && *type == Json("linear")) needed = {"factor"};
+    if (type != nullptr && *type == Json("llama3")) {
+      needed = {"factor", "low_freq_factor", "high_freq_factor"};
+    }
+    for (const std::string& key : needed) {
+      heddle::check(flat.contains("rope_" + key), ErrorKind::data,
+                    "{} has rope_type {}, but no '{}'; add that of the model's training", source,
+                    type->dump(), key);
+    }
   }
   static void to_hub(Json& json) {
     Json scaling;  // as an object of either generation
@@ -131,16 +148,21 @@ struct WindowedFields : LlamaFields {
   }
   int64_t window() const { return use_sliding_window ? sliding_window.value_or(0) : 0; }
 
-  /// `layer_types` of newer files says layer by layer what max_window_layers says of all.
+  /// `layer_types` of newer files says layer by layer what max_window_layers says of all, and goes
+  /// before it.
   static Json from_hub(const Json& json, const std::string& source) {
-    Json flat = Json::object();
-    for (const auto& [key, value] : json.as_object(source)) {
-      if (key != "layer_types") {
-        flat[key] = value;
-      } else if (!value.is_null()) {
-        flat["max_window_layers"] = whole_layers(value, source + ": key 'layer_types'");
-      }
+    Json flat = json;
+    const Json* types = json.find("layer_types");
+    if (types != nullptr && !types->is_null()) {
+      const std::string where = source + ": key 'layer_types'";
+      flat["max_window_layers"] = whole_layers(*types, where);
+      const Json* layers = json.find("num_hidden_layers");
+      const auto count = static_cast<int64_t>(types->size());
+      heddle::check(layers == nullptr || *layers == Json(count), ErrorKind::data,
+                    "{} has {} layers, but num_hidden_layers is {}; one is needed for each", where,
+                    count, layers == nullptr ? "" : layers->dump());
     }
+    flat.erase("layer_types");
     return LlamaFields::from_hub(flat, source);
   }
   /// Layers that see all, which are the first ones.
