@@ -95,9 +95,9 @@ size_t escape_bytes(std::string_view pattern) {
   return 1 + character_bytes(pattern.substr(1));
 }
 
-class Translation {
+class OnigRewriter {
  public:
-  Translation(std::string_view pattern, const std::string& source)
+  OnigRewriter(std::string_view pattern, const std::string& source)
       : whole_(pattern), left_(pattern), source_(source) {}
 
   std::string run() {
@@ -272,7 +272,7 @@ class Translation {
 }  // namespace
 
 std::string icu_pattern(std::string_view onig, const std::string& source) {
-  return Translation(onig, source).run();
+  return OnigRewriter(onig, source).run();
 }
 
 }  // namespace heddle
