@@ -161,6 +161,8 @@ HUB_CASES = {
     "qwen3_window": ("Qwen3ForCausalLM",
                      LLAMA | dict(head_dim=8, attention_bias=True, use_sliding_window=True, sliding_window=4,
                                   max_window_layers=1, tie_word_embeddings=True), False),
+    "roberta_words_untied": ("RobertaForMaskedLM", ROBERTA | dict(tie_word_embeddings=False), False),
+    "distilbert_words_untied": ("DistilBertForMaskedLM", DISTILBERT | dict(tie_word_embeddings=False), False),
 }
 
 
@@ -243,7 +245,8 @@ def hub(name, class_name, fields, has_gradients, seed):
         inputs |= {k.replace("labels", "label") + "_ids": v for k, v in labels.items()}
     weights, config = as_saved(model)
     if not getattr(model.config, "tie_word_embeddings", True):
-        weights.pop("cls.predictions.bias", None)  # transformers has it and does not use it
+        for unused in ("cls.predictions.bias", "lm_head.bias"):  # transformers has it
+            weights.pop(unused, None)
     tensors = {k: x.to(torch.float32).contiguous() for k, x in (weights | tensors).items()}
     (FOLDER / "hub").mkdir(parents=True, exist_ok=True)
     path = FOLDER / "hub" / f"{name}.safetensors"

@@ -96,6 +96,47 @@ std::vector<std::string> numbered_labels(int64_t count, const std::string& sourc
   return labels;
 }
 
+// What tie_word_embeddings makes one tensor, in any family whose files may hold both: what predicts
+// tokens, and where else it may stand.
+constexpr std::pair<const char*, const char*> kTied[] = {
+    {"lm_head.weight", "transformer.wte.weight"},
+    {"lm_head.weight", "wte.weight"},
+    {"lm_head.weight", "model.embed_tokens.weight"},
+    {"lm_head.weight", "model.shared.weight"},
+    {"lm_head.weight", "model.decoder.embed_tokens.weight"},
+    {"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
+    {"lm_head.decoder.bias", "lm_head.bias"},
+    {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+    {"cls.predictions.decoder.bias", "cls.predictions.bias"},
+    {"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"},
+    {"lm_loss.weight", "transformer.word_embedding.weight"}};
+
+bool are_equal(const StoredTensor& a, const StoredTensor& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  return a.bytes.data() == b.bytes.data() || std::ranges::equal(a.bytes, b.bytes);
+}
+
+// The tensor that predicts tokens and equals none of those that it is to be one with; "" if there
+// is none.
+std::string own_output(const TensorFile& weights) {
+  for (const auto& [output, tied] : kTied) {
+    const StoredTensor* own = weights.find(output);
+    bool has_other = false, is_one = own == nullptr;
+    for (const auto& [name, other] : kTied) {
+      const StoredTensor* found = std::string_view(name) == output ? weights.find(other) : nullptr;
+      if (is_one || found == nullptr) continue;
+      has_other = true;
+      is_one = are_equal(*own, *found);
+    }
+    if (has_other && !is_one) return output;
+  }
+  return "";
+}
+
+bool predicts_tokens(Head head) {
+  return head >= Head::next_token && head <= Head::pretraining && head != Head::next_sentence;
+}
+
 bool has_field(const std::vector<Field>& fields, const std::string& key) {
   return std::any_of(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
 }
@@ -121,7 +162,8 @@ bool is_generation_key(const std::string& key) {
       "encoder_no_repeat_ngram_size encoder_repetition_penalty exponential_decay_length_penalty "
       "forced_bos_token_id forced_eos_token_id length_penalty max_length max_new_tokens "
       "min_length min_new_tokens min_p no_repeat_ngram_size num_beam_groups num_beams "
-      "num_return_sequences output_scores remove_invalid_values repetition_penalty "
+      "num_return_sequences output_scores remove_invalid_values renormalize_logits "
+      "repetition_penalty "
       "return_dict_in_generate suppress_tokens begin_suppress_tokens temperature top_k top_p "
       "typical_p");
 }
@@ -192,6 +234,17 @@ void ModelConfig::fit(const TensorFile& weights) {
   hub.has_pooler = std::ranges::any_of(weights.names(), [](const std::string& name) {
     return name.find("pooler.") != std::string::npos;
   });
+  for (const Field& field : fields()) {
+    if (field.key != "tie_word_embeddings" || !predicts_tokens(hub.head)) continue;
+    bool& is_tied = *std::get<bool*>(field.member);
+    const std::string own = is_tied ? own_output(weights) : "";
+    if (own.empty()) continue;
+    log_warning(
+        "{}: '{}' is another table than the embeddings, so it is used, as transformers 5 does, "
+        "though config.json ties the two (tie_word_embeddings)",
+        weights.path(), own);
+    is_tied = false;
+  }
   fit_own(weights);
 }
 

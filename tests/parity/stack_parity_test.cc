@@ -127,6 +127,33 @@ TEST_P(StackParity, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
   EXPECT_EQ(report_of(f, *load_model(folder).model, DType::f32, kF32), "");
 }
 
+// As transformers 5: files of several tools hold a table of their own beside a config that ties.
+TEST(TiedOutput, a_table_that_differs_is_used_whatever_the_config_says) {
+  for (const char* name : {"gpt2/untied", "hub/bert_words_untied", "hub/llama_grouped", "hub/qwen3",
+                           "hub/roberta_words_untied", "hub/distilbert_words_untied"}) {
+    SCOPED_TRACE(name);
+    StackFixture f(name);
+    f.change_config("tie_word_embeddings", true);
+    ::testing::internal::CaptureStderr();
+    const LoadedModel model = load_model(f.folder());
+    EXPECT_NE(::testing::internal::GetCapturedStderr().find("another table than the embeddings"),
+              std::string::npos);
+    EXPECT_EQ(model.model->config().json().at("tie_word_embeddings"), Json(false));
+    EXPECT_EQ(report_of(f, *model.model, DType::f32, kF32), "");
+  }
+}
+
+TEST(TiedOutput, a_table_that_is_there_twice_stays_one) {
+  StackFixture f("hub/llama_tied");
+  const StoredTensor table = f.file.info("model.embed_tokens.weight");
+  ::testing::internal::CaptureStderr();
+  const LoadedModel model =
+      f.load(unchanged, {NamedTensorView{"lm_head.weight", table.dtype, table.shape, table.bytes}});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(model.model->config().json().at("tie_word_embeddings"), Json(true));
+  EXPECT_EQ(report_of(f, *model.model, DType::f32, kF32), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Fixtures, StackParity,
     ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu", "bert/one_head",
@@ -136,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "hub/bert_words_untied", "hub/bert_pretraining", "hub/bert_classes",
                       "hub/bert_tags", "hub/roberta", "hub/roberta_words", "hub/roberta_classes",
                       "hub/distilbert", "hub/distilbert_words", "hub/distilbert_classes",
-                      "hub/bert_next"),
+                      "hub/bert_next", "hub/roberta_words_untied", "hub/distilbert_words_untied"),
     [](const auto& fixture) {
       std::string name = fixture.param;
       std::replace(name.begin(), name.end(), '/', '_');

@@ -232,6 +232,28 @@ TEST_P(TransformerParity, loss_and_every_gradient_in_bf16_match_pytorch) {
   compare_gradients(DType::bf16, kBf16Gradients);
 }
 
+// The parity of the same without the key is tested above.
+TEST(TiedOutput, tables_that_differ_are_used_whatever_the_config_says) {
+  for (const char* name : {"seq2seq/bart_untied", "marian/untied", "xlnet/one_way"}) {
+    SCOPED_TRACE(name);
+    const auto file =
+        SafetensorsFile::open(std::string(testing::kFixtures) + "/" + name + ".safetensors");
+    const auto tables = [&](bool is_tied) {
+      Json json = Json::parse(file.metadata().at("config"), file.path());
+      json["tie_word_embeddings"] = is_tied;
+      std::unique_ptr<ModelConfig> config = read_model_config(json, file.path());
+      config->fit(file);
+      EXPECT_EQ(config->json().at("tie_word_embeddings"), Json(false));
+      nn::Parameters parameters(1);
+      config->make(nn::Scope(parameters));
+      std::vector<std::string> names;
+      for (const auto& p : parameters.all()) names.push_back(p->name());
+      return names;
+    };
+    EXPECT_EQ(tables(true), tables(false));
+  }
+}
+
 std::vector<std::string> fixture_names() {
   std::vector<std::string> names;
   for (const std::string folder : {"transformer", "marian", "seq2seq"}) {

@@ -19,10 +19,16 @@ inline void fit_to_tensors(TransformerConfig& c, const TensorFile& weights) {
   };
   c.output_bias = holds("final_logits_bias");
   // transformers 5 ties nothing where tie_word_embeddings is false, whatever the config says beside
-  // it.
-  const bool is_untied = !c.tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
-                         holds("decoder.embed_tokens.weight");
-  if (is_untied) c.share_encoder_decoder_embeddings = false;
+  // it, nor where it is true tables that differ.
+  const bool has_both =
+      holds("encoder.embed_tokens.weight") && holds("decoder.embed_tokens.weight");
+  const auto differs = [&](const char* name) {
+    const StoredTensor *shared = weights.find("model.shared.weight"), *own = weights.find(name);
+    return shared != nullptr && own != nullptr && !std::ranges::equal(shared->bytes, own->bytes);
+  };
+  const bool is_untied = !c.tie_word_embeddings || differs("model.encoder.embed_tokens.weight") ||
+                         differs("model.decoder.embed_tokens.weight");
+  if (has_both && is_untied) c.share_encoder_decoder_embeddings = false;
   // A bare model, without the output.
   if (!weights.contains("lm_head.weight")) c.tie_word_embeddings = true;
 }
