@@ -6,6 +6,7 @@
 
 #include "heddle/infer/forward_images.h"
 #include "heddle/models/captioner.h"
+#include "heddle/models/transformer.h"
 #include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
@@ -93,6 +94,19 @@ struct BatchSide {
     }
     for (size_t r = 0; r < cells.size(); ++r)
       position_ids[r] = counted[cells[r] / time][cells[r] % time];
+  }
+
+  // Checks that tokens are hidden before and behind the others only: a model that counts distances
+  // would not see that some are missing.
+  void check_whole(const SafetensorsFile& file, const std::string& mask_name,
+                   const std::string& type) const {
+    for (size_t r = 1; r < cells.size(); ++r) {
+      const bool is_next = cells[r] == cells[r - 1] + 1 || cells[r] / time != cells[r - 1] / time;
+      check(is_next, ErrorKind::data,
+            "{}: {} hides [{}, {}] between others that are seen; a {} counts how far tokens stand "
+            "from each other, and heddle leaves hidden ones out: give sequences without holes",
+            file.path(), mask_name, cells[r] / time, cells[r] % time - 1, type);
+    }
   }
 
   // Takes the tokens' entries of another tensor of the same shape, or of one line for all, if the
@@ -388,6 +402,11 @@ void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
   check(source.memory.batch == target.batch, ErrorKind::data,
         "{}: {} has a batch of {}, decoder_input_ids of {}; they must be equal", inputs.path(),
         source.images ? "pixel_values" : "input_ids", source.memory.batch, target.batch);
+  const auto* transformer = model.as<Transformer>();
+  if (transformer != nullptr && transformer->transformer_config().relative_buckets > 0) {
+    source.memory.check_whole(inputs, "attention_mask", model.config().type);
+    target.check_whole(inputs, "decoder_attention_mask", model.config().type);
+  }
   Outputs out;
   const nn::TokenOrder none;
   const nn::Observer observer = observer_into(out, source.memory, target, none);
@@ -414,6 +433,7 @@ void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std:
   const bool remembers = model.as<WithMemory>() != nullptr;
   BatchSide side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size(),
                  remembers ? Hidden::dropped : Hidden::unseen);
+  if (remembers) side.check_whole(inputs, "attention_mask", model.config().type);
   side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
   check(side.types.empty() || model.as<WithTokenTypes>() != nullptr, ErrorKind::data,

@@ -18,12 +18,13 @@ struct ForwardOptions {
 /// inputs: input_ids [batch, source], decoder_input_ids [batch, target] (i64 or i32); optional
 /// attention_mask, decoder_attention_mask of the same shapes (any dtype): entries that are 0 are
 /// left out before anything is computed. Positions count columns, as Hugging Face's do, so padding
-/// may stand on either side or in the middle. Writes to `path`, f32, zeros where the mask is 0:
-/// logits [batch, target, vocab], encoder_last_hidden_state [batch, source, d_model]; with `all`
-/// also encoder_hidden_states.i, decoder_hidden_states.i (i from 0, the embeddings, to the number
-/// of layers), encoder_attentions.i, decoder_attentions.i, cross_attentions.i [batch, heads,
-/// queries, keys]. Of a captioner pixel_values, and pixel_mask, stand for the source, see
-/// read_pixel_values(): the cells of an image's grid are then its positions, line by line.
+/// may stand on either side, and, but of models that count distances (T5), in the middle. Writes to
+/// `path`, f32, zeros where the mask is 0: logits [batch, target, vocab], encoder_last_hidden_state
+/// [batch, source, d_model]; with `all` also encoder_hidden_states.i, decoder_hidden_states.i (i
+/// from 0, the embeddings, to the number of layers), encoder_attentions.i, decoder_attentions.i,
+/// cross_attentions.i [batch, heads, queries, keys]. Of a captioner pixel_values, and pixel_mask,
+/// stand for the source, see read_pixel_values(): the cells of an image's grid are then its
+/// positions, line by line.
 ///
 /// Of any other model inputs: input_ids [batch, time]; optional attention_mask,
 /// token_type_ids, position_ids of the same shape, the last two also [1, time]; of a model with
@@ -36,7 +37,8 @@ struct ForwardOptions {
 /// and, of the tokens that are predicted, attentions.i.1. Outputs at hidden positions are zero, but
 /// the token that stands for a sequence (a pooler's first) may be hidden: as in Hugging Face's it
 /// sees the others. Errors: data, naming tensor and shape, for inputs that are missing or do not
-/// fit; system if the file cannot be written.
+/// fit, and for a token that is hidden in the middle of what a model of distances reads; system if
+/// the file cannot be written.
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options);
 
