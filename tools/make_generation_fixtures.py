@@ -35,6 +35,9 @@ CASES = [
     dict(num_beams=3, min_new_tokens=6, length_penalty=0.5),
     dict(num_beams=3, eos_token_id=[1, 4, 9]), dict(num_beams=3, max_new_tokens=2),
     dict(forced_eos_token_id=1), dict(num_beams=3, forced_eos_token_id=1),
+    dict(num_beams=3, renormalize_logits=True, suppress_tokens=[5, 9, 12], no_repeat_ngram_size=2),
+    dict(num_beams=4, renormalize_logits=True, suppress_tokens=[5, 9, 12], length_penalty=0.5),
+    dict(min_length=12, min_new_tokens=2), dict(num_beams=3, min_length=12, min_new_tokens=2),
 ]
 
 XLNET = dict(vocab_size=31, d_model=16, n_layer=2, n_head=2, d_inner=24, bos_token_id=1, eos_token_id=1, pad_token_id=0)

@@ -159,6 +159,7 @@ TEXT = {
 LINES = [">>de<< the boy reads a book", ">>de<< a girl drinks tea in the garden",
          "the old cat", ">>fr<<the man  sees my house", ">>xx<< we run ☂ fast",
          "the</s>dogs <unk> sleep <pad>", "a"]
+START = 7  # in place of the padding: a token that comes often
 SETTINGS = [
     dict(num_beams=1, max_length=14, forced_eos_token_id=0),
     dict(num_beams=2, max_length=14, forced_eos_token_id=0),
@@ -172,6 +173,14 @@ SETTINGS = [
          repetition_penalty=1.5, min_length=6),
     dict(num_beams=3, max_new_tokens=10, forced_eos_token_id=0, min_new_tokens=4,
          bad_words_ids="more"),
+    dict(num_beams=4, max_length=16, forced_eos_token_id=0, renormalize_logits=True),  # OPUS-MT's
+    dict(num_beams=3, max_length=14, forced_eos_token_id=0, renormalize_logits=True,
+         no_repeat_ngram_size=2, repetition_penalty=1.3, bad_words_ids="more"),
+    dict(num_beams=3, max_length=14, forced_eos_token_id=0, repetition_penalty=1.8,
+         decoder_start_token_id=START),  # rules count the first token of the decoder too
+    dict(num_beams=3, max_length=14, forced_eos_token_id=0, no_repeat_ngram_size=1,
+         decoder_start_token_id=START),
+    dict(num_beams=2, max_length=14, forced_eos_token_id=0, min_length=12, min_new_tokens=2),
 ]
 
 
@@ -229,8 +238,8 @@ def folder_case(name, is_separate, seed):
 
 def generate_case(model, tokenizer, settings, pad):
     bad = [[pad], [4, 5], [7]] if settings.get("bad_words_ids") == "more" else [[pad]]
-    settings = settings | dict(bad_words_ids=bad, pad_token_id=pad, decoder_start_token_id=pad,
-                               eos_token_id=0, bos_token_id=0)
+    settings = dict(decoder_start_token_id=pad) | settings | dict(
+        bad_words_ids=bad, pad_token_id=pad, eos_token_id=0, bos_token_id=0)
     model.generation_config = GenerationConfig(**settings)
     results = []
     for line in LINES:
@@ -241,7 +250,8 @@ def generate_case(model, tokenizer, settings, pad):
         scores = out.sequences_scores.tolist() if count > 1 else [None]
         translations = []
         for row, score in zip(out.sequences.tolist(), scores):
-            tokens = [i for i in row[1:] if i not in (0, pad)]
+            tokens = row[1:] + [0]
+            tokens = tokens[:tokens.index(0)]
             translations.append({"ids": tokens, "score": score,
                                  "text": tokenizer.decode(row, skip_special_tokens=True)})
         results.append({"line": line, "ids": ids, "translations": translations})

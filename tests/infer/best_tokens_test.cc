@@ -76,6 +76,24 @@ TEST(BestTokens, suppressed_ids_never_come_and_keep_their_share) {
   EXPECT_EQ(logits.to_floats(), before.to_floats());
 }
 
+// The part of a vocabulary of several that nothing is left of, too.
+TEST(BestTokens, renormalized_log_p_is_that_among_what_may_come) {
+  const Tensor logits = random_logits(2, 1500, 5);
+  std::vector<int32_t> suppressed = {1200};
+  for (int32_t id = 0; id < 1100; ++id) suppressed.push_back(id);
+  const BestTokensRow row = {.count = 3, .suppressed = suppressed, .renormalizes = true};
+  Tensor left = logits.clone();
+  for (int64_t r = 0; r < 2; ++r) drop(row, std::span(left.data<float>() + r * 1500, 1500), 0);
+  const auto tokens = best_tokens(left, row), as_is = best_tokens(logits, row);
+  for (int64_t r = 0; r < 2; ++r) {
+    for (int64_t i = 0; i < 3; ++i) {
+      const NextToken& w = tokens[r * 3 + i];
+      EXPECT_EQ(w.id, as_is[r * 3 + i].id);
+      EXPECT_NEAR(w.log_p, log_p(left.data<float>() + r * 1500, 1500, w.id), 1e-5);
+    }
+  }
+}
+
 TEST(BestTokens, forced_row_has_the_forced_id_only) {
   const Tensor logits = random_logits(2, 50, 5);
   const std::vector<int32_t> forced = {-1, 3};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -97,6 +98,20 @@ TEST(SampleTokens, log_p_is_that_of_the_model_whatever_the_temperature) {
     const NextToken w = sample_tokens(logits, row)[0];
     EXPECT_NEAR(w.log_p, x[w.id] - std::log(sum), 1e-5);
   }
+}
+
+TEST(SampleTokens, renormalized_log_p_is_that_of_the_draw) {
+  const Tensor logits = Tensor::from(random_row(300), {1, 300});
+  const SearchConfig sampling{.renormalize_logits = "true", .temperature = 0.3, .top_k = 5};
+  std::map<int32_t, float> log_ps;
+  for (int i = 0; i < 1000; ++i) {
+    const std::vector<SampleRow> row = {{&sampling, i / 1000.0}};
+    const NextToken w = sample_tokens(logits, row)[0];
+    log_ps[w.id] = w.log_p;
+  }
+  double sum = 0;
+  for (const auto& [id, log_p] : log_ps) sum += std::exp(log_p);
+  EXPECT_NEAR(sum, 1, 1e-3);
 }
 
 TEST(SampleTokens, forced_row_gives_its_token_an_empty_one_none_and_others_have_none) {

@@ -95,6 +95,7 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
             .tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
             .prefix = {prefix.begin(), prefix.end()},
             .search = search,
+            .rules_count_tokens = o.as_transformers,
             .longest_output = longest_translation(c, o, sources.length(i), prefix.size()),
             .penalty = o.as_transformers ? LengthPenalty::power : LengthPenalty::wu,
             .forced_eos_is_free = o.as_transformers,
@@ -345,7 +346,7 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
   const bool has_longest = o.as_transformers || g.max_new_tokens || g.max_length;
   if (has_longest) o.longest_without_end = std::max<int64_t>(1, most - 1);
-  int64_t least = std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1);
+  int64_t least = g.min_new_tokens.value_or(std::max<int64_t>(0, g.min_length.value_or(0) - 1));
   if (has_longest) least = std::min(least, o.longest_without_end);
   o.search.min_new_tokens = least;
   o.search.min_length.reset();

@@ -17,6 +17,7 @@ namespace heddle {
 namespace {
 
 using Ids = std::vector<int32_t>;
+const Ids kNoIds;
 
 std::unique_ptr<SequenceReader> make_reader(const Model& model) {
   if (const auto* translator = model.as<EncoderDecoder>()) return make_cached_reader(*translator);
@@ -333,7 +334,7 @@ void Engine::ask(Running& r, Pass& p) {
       p.rows.push_back(
           static_cast<int32_t>(p.answered - 1 - (std::ssize(tokens) - static_cast<int64_t>(n))));
       p.so_far.push_back({.options = &r.wanted,
-                          .before = facts_ ? std::span<const int32_t>() : r.request.tokens,
+                          .before = r.request.rules_count_tokens ? r.request.tokens : kNoIds,
                           .tokens = tokens.first(n),
                           .forced = r.forced(n),
                           .draw = r.draw(h, n)});

@@ -36,10 +36,10 @@ struct Request {
   /// counts the others by a sample.
   std::vector<int32_t> candidates = {};
 
-  /// But how long the output is, and what it begins with. Its rules count `tokens` too, but not
-  /// those of an encoder-decoder.
+  /// But how long the output is, and what it begins with. Its rules count `tokens` too.
   SearchConfig search = {};
-  int64_t longest_output = 1;  ///< tokens and end
+  bool rules_count_tokens = true;  ///< where they are what a decoder begins with, Hugging Face's do
+  int64_t longest_output = 1;      ///< tokens and end
   LengthPenalty penalty = LengthPenalty::power;
   GoesOn goes_on = {};
   /// The form that the output has: only what it allows comes, and it ends once that is over. Others

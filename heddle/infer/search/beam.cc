@@ -1,4 +1,4 @@
-// Rules change the logits, or ban tokens, before tokens are chosen or drawn. Of beam search: which
+// Tokens are chosen or drawn as rules leave them (rules.h). Of beam search: which
 // continuations live, which end, and when nothing can improve; samples do not compete.
 #include "heddle/infer/search/beam.h"
 
@@ -8,82 +8,14 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
+#include "heddle/infer/search/rules.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
 
-// --- rules ---------------------------------------------------------------------------------------
+// --- which tokens come ------------------------------------------------------------------------
 
 namespace {
-
-bool has_rules(const NextTokensOptions& o) {
-  const SearchConfig& s = *o.search;
-  return s.no_repeat_ngram.value_or(0) > 0 || s.repetition_penalty.value_or(1) != 1 ||
-         s.min_new_tokens.value_or(0) > 0 || s.min_length.value_or(0) > 0 ||
-         !o.banned_ngrams.empty() || !s.banned_beginnings.empty();
-}
-
-// Adds to `banned` each id that would complete an n-gram which `ids` holds already.
-// Source: Paulus et al. 2017, section 2.5.
-void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned) {
-  const auto before = static_cast<size_t>(n - 1);  // tokens that the next one follows
-  if (ids.size() < before) return;
-  const std::span<const int32_t> last = ids.last(before);
-  for (size_t i = before; i < ids.size(); ++i) {
-    if (std::ranges::equal(last, ids.subspan(i - before, before))) banned.push_back(ids[i]);
-  }
-}
-
-// Adds to `banned` the last token of an n-gram where `ids` end in the tokens before it.
-void ban_last_of(std::span<const int32_t> ngram, std::span<const int32_t> ids,
-                 std::vector<int32_t>& banned) {
-  const std::span<const int32_t> before = ngram.first(ngram.size() - 1);
-  if (ids.size() < before.size()) return;
-  if (std::ranges::equal(before, ids.last(before.size()))) banned.push_back(ngram.back());
-}
-
-// Divides the logits of the tokens so far by the penalty where they are positive, and multiplies
-// them by it where they are negative, once a token however often it came.
-// Source: Keskar et al. 2019, section 4.1, with the signs of Hugging Face.
-void penalise_repeats(std::span<float> logits, std::span<const int32_t> ids, double penalty) {
-  const auto factor = static_cast<float>(penalty);
-  std::vector<int32_t> once(ids.begin(), ids.end());
-  std::sort(once.begin(), once.end());
-  once.erase(std::unique(once.begin(), once.end()), once.end());
-  for (const int32_t id : once) {
-    float& x = logits[static_cast<size_t>(id)];
-    x = x > 0 ? x / factor : x * factor;
-  }
-}
-
-// Applies its rules to a row of logits, which change in place: to log p where the penalty is one of
-// log p. returns: what must not come
-std::vector<int32_t> apply_rules(const TokensSoFar& row, const Rows& logits, int64_t r) {
-  const NextTokensOptions& o = *row.options;
-  const SearchConfig& search = *o.search;
-  std::vector<int32_t> banned;
-  if (!has_rules(o)) return banned;
-  const std::span<float> values(logits.row<float>(r), static_cast<size_t>(logits.width));
-  std::vector<int32_t> ids(row.before.begin(), row.before.end());
-  ids.insert(ids.end(), row.tokens.begin(), row.tokens.end());
-  if (o.penalises_log_p) {
-    const LogitScale scale = scale_of_row(logits, r);
-    for (float& x : values) x = scale.log_p(x);
-  }
-  const double penalty = search.repetition_penalty.value_or(1);
-  if (penalty != 1) penalise_repeats(values, ids, penalty);
-  const int64_t n = search.no_repeat_ngram.value_or(0);
-  if (n > 0) ban_repeats(ids, n, banned);
-  for (const auto& ngram : o.banned_ngrams) ban_last_of(ngram, ids, banned);
-  for (const auto& beginning : search.banned_beginnings) {
-    if (row.tokens.size() + 1 == beginning.size()) ban_last_of(beginning, row.tokens, banned);
-  }
-  if (std::ssize(row.tokens) < search.min_new_tokens.value_or(0) ||
-      std::ssize(ids) < search.min_length.value_or(0)) {
-    banned.insert(banned.end(), o.ends.begin(), o.ends.end());
-  }
-  return banned;
-}
 
 // The token where the rules leave none.
 NextToken without_rules(const TokensSoFar& row, const Tensor& logits, int64_t r) {
@@ -98,7 +30,10 @@ NextToken without_rules(const TokensSoFar& row, const Tensor& logits, int64_t r)
 }
 
 bool is_sampled(const TokensSoFar& row) { return row.options->search->samples; }
-bool needs_logits(const TokensSoFar& row) { return is_sampled(row) || has_rules(*row.options); }
+bool needs_logits(const TokensSoFar& row) {
+  const NextTokensOptions& o = *row.options;
+  return is_sampled(row) || has_rules(o) || (o.search->renormalizes() && o.candidates != nullptr);
+}
 
 using Tokens = std::vector<NextToken>;
 
@@ -127,6 +62,7 @@ Tokens choose(const Tensor& logits, std::span<const TokensSoFar> rows) {
     const NextTokensOptions& o = *row.options;
     const bool is_drawn = is_sampled(row);
     banned[r] = apply_rules(row, logits.rows(), static_cast<int64_t>(r));
+    renormalize(row, banned[r], logits.rows(), static_cast<int64_t>(r));
     searched.push_back({.count = is_drawn ? 0 : o.count,
                         .suppressed = o.suppressed,
                         .banned = banned[r],
@@ -204,9 +140,15 @@ void keep_likely(const SearchConfig& search, std::vector<DrawCandidate>& tokens)
   if (is_top_k || top_p < 1) std::ranges::sort(tokens, {}, &DrawCandidate::id);
 }
 
-const DrawCandidate& drawn(const std::vector<DrawCandidate>& tokens, double draw) {
-  double total = 0, sum = 0;
+double total_weight(const std::vector<DrawCandidate>& tokens) {
+  double total = 0;
   for (const DrawCandidate& c : tokens) total += c.weight;
+  return total;
+}
+
+const DrawCandidate& drawn(const std::vector<DrawCandidate>& tokens, double draw) {
+  const double total = total_weight(tokens);
+  double sum = 0;
   for (const DrawCandidate& c : tokens) {
     sum += c.weight;
     if (sum > draw * total) return c;
@@ -232,7 +174,8 @@ NextToken sample_of_row(const Rows& logits, int64_t r, const SampleRow& o) {
   }
   keep_likely(*o.search, tokens);
   const DrawCandidate& token = drawn(tokens, o.draw);
-  return {token.id, scale.log_p(token.logit)};
+  if (!o.search->renormalizes()) return {token.id, scale.log_p(token.logit)};
+  return {token.id, static_cast<float>(std::log(token.weight / total_weight(tokens)))};
 }
 
 bool is_limited(const TokensSoFar& row) { return row.options->candidates != nullptr; }
@@ -250,7 +193,8 @@ Tokens tokens_of_all(const nn::OutputProjection& output, const Tensor& h, const 
                       .suppressed = o.suppressed,
                       .forced = rows[r].forced,
                       .scores = o.scores,
-                      .allowed = rows[r].allowed});
+                      .allowed = rows[r].allowed,
+                      .renormalizes = o.search->renormalizes()});
     if (!is_whole) continue;
     numbers.push_back(static_cast<int64_t>(r));
     chosen.push_back(rows[r]);

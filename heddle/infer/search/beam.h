@@ -67,9 +67,9 @@ struct SampleRow {
 
 /// For each row that is not passed over one token: the first, by id, at which the running sum of
 /// the probabilities that are left, in f64, exceeds `draw` of their total. log p is that of the
-/// logits as they are, before temperature and limits. id -1 if no token may come. logits: [rows,
-/// vocab] f32 Errors: data if a row has no finite maximum. Source: top-p Holtzman et al. 2020,
-/// min-p Nguyen et al. 2024.
+/// logits as they are, before temperature and limits; with renormalize_logits that among what these
+/// left. id -1 if no token may come. logits: [rows, vocab] f32 Errors: data if a row has no finite
+/// maximum. Source: top-p Holtzman et al. 2020, min-p Nguyen et al. 2024.
 std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const SampleRow> rows);
 
 // --- which hypotheses go on ----------------------------------------------------------------------

@@ -168,6 +168,20 @@ std::vector<BestTokensRow> rows_of(const BestTokensRow& each, std::span<const in
 
 }  // namespace
 
+void drop(const BestTokensRow& row, std::span<float> logits, int64_t first) {
+  for (const std::span<const int32_t> ids : {row.suppressed, row.banned}) {
+    for (const int32_t id : ids) {
+      const int64_t at = id - first;
+      if (at >= 0 && at < std::ssize(logits)) logits[static_cast<size_t>(at)] = kNone;
+    }
+  }
+  for (size_t i = 0; row.allowed != nullptr && i < logits.size(); ++i) {
+    if (!row.allowed->contains(static_cast<int32_t>(first) + static_cast<int32_t>(i))) {
+      logits[i] = kNone;
+    }
+  }
+}
+
 LogitScale scale_of_row(const Rows& logits, int64_t row) {
   const BestTokensRow any;
   TopTokens top(std::span(&any, 1), logits.width);
@@ -194,6 +208,11 @@ std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, c
   for (int64_t first = 0; first < vocab; first += part) {
     const Tensor logits = output(h, run, first, std::min(part, vocab - first));
     const ProfiledCall timed("best_tokens", {.bytes = n * logits.size(1) * 4});
+    for (int64_t r = 0; r < n; ++r) {
+      const BestTokensRow& row = rows[static_cast<size_t>(r)];
+      if (!row.renormalizes || row.count == 0 || row.forced >= 0) continue;
+      drop(row, {logits.rows().row<float>(r), static_cast<size_t>(logits.size(1))}, first);
+    }
     top.add(logits.rows(), first);
     for (int64_t i = 0; kept != nullptr && i < std::ssize(kept->rows); ++i) {
       std::copy_n(logits.rows().row<float>(kept->rows[static_cast<size_t>(i)]), logits.size(1),

@@ -34,7 +34,13 @@ struct BestTokensRow {
   bool scores = true;  ///< whether log p is wanted; without, it is 0
   int64_t width = -1;  ///< so many columns are the row, those behind it are nothing; -1: all
   const TokenSet* allowed = nullptr;  ///< the only ids that may come; null: any
+  /// Whether log p is that among the ids that may come, unless one is forced. Of logits that are
+  /// given the caller calls drop().
+  bool renormalizes = false;
 };
+
+/// Makes -inf of the logits that must not come. logits: of the ids from `first` on
+void drop(const BestTokensRow& row, std::span<float> logits, int64_t first);
 
 /// What turns the logits of a row into log p.
 struct LogitScale {

@@ -101,7 +101,8 @@ std::vector<std::string> read_search(SearchConfig& config, const Json& json,
     if (value.is_null()) continue;
     const bool is_ids = key == "eos_token_id" || key == "suppress_tokens";
     const bool is_id = key.ends_with("_token_id") && !is_ids;
-    if (key == "early_stopping" && value.is_bool()) {
+    const bool is_switch = key == "early_stopping" || key == "renormalize_logits";
+    if (is_switch && value.is_bool()) {
       said[key] = value.as_bool() ? "true" : "false";
     } else if (is_ids && value.is_number()) {
       said[key] = Json::Array{value};

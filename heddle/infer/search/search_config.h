@@ -28,6 +28,7 @@ struct SearchConfig {
   std::string early_stopping = {};
   std::optional<int64_t> no_repeat_ngram = {};
   std::optional<double> repetition_penalty = {};
+  std::string renormalize_logits = "";  ///< "true", "false"; "": false
   std::optional<int64_t> drafted = {};  ///< tokens; changes how fast a text comes, not the text
 
   // Which tokens may be drawn, and how evenly: limits in this order, each to what the one before
@@ -56,7 +57,8 @@ struct SearchConfig {
     v("max_new_tokens", max_new_tokens, "tokens at most [as the model says, or 64]", at_least_one);
     v("max_length", max_length, "tokens that were given and new ones at most", at_least_one);
     v("min_new_tokens", min_new_tokens, "tokens before which the end must not come", count);
-    v("min_length", min_length, "the same, with those that were given", count);
+    v("min_length", min_length,
+      "the same, with those that were given; not where min_new_tokens is there", count);
     v("num_beams", beam, "hypotheses kept; 1 is greedy [as the model says, or 1]",
       between(1, kMostBeams));
     v("length_penalty", length_penalty,
@@ -71,6 +73,8 @@ struct SearchConfig {
     v("repetition_penalty", repetition_penalty,
       "divides the logits of tokens that came already (multiplies negative ones); 1: no penalty",
       between(1e-6, 1e6));
+    v("renormalize_logits", renormalize_logits, "log p is that among the tokens that rules leave",
+      one_of({"", "true", "false"}));
     v("prompt_lookup_num_tokens", drafted,
       "guess up to so many tokens from what the text repeats, and check them in one pass: the same "
       "text, sooner [as the model says, or 0]",
@@ -95,6 +99,7 @@ struct SearchConfig {
   /// Whether one of the fields that only draws look at is there.
   bool draws() const { return temperature || top_k || top_p || min_p || seed; }
 
+  bool renormalizes() const { return renormalize_logits == "true"; }
   std::vector<int32_t> ends() const;
   /// suppress_tokens, and bad_words_ids of one token that is no end, as in Hugging Face.
   std::vector<int32_t> suppressed_ids() const;
