@@ -253,7 +253,7 @@ def generate_case(model, tokenizer, settings, pad):
             tokens = row[1:] + [0]
             tokens = tokens[:tokens.index(0)]
             translations.append({"ids": tokens, "score": score,
-                                 "text": tokenizer.decode(row, skip_special_tokens=True)})
+                                 "text": tokenizer.decode(row[1:], skip_special_tokens=True)})
         results.append({"line": line, "ids": ids, "translations": translations})
     return {"settings": settings, "results": results}
 

@@ -94,13 +94,11 @@ std::string replace_files(const std::string& path, const std::string& made) {
   return aside;
 }
 
-// Temporary folders of processes that are no more: those that live have not claimed the folder.
+// Temporary files and folders of processes that are no more: those that live have not claimed the
+// folder.
 void remove_leftovers(const std::string& path) {
   for (const std::string& name : list_directory(path)) {
-    for (const std::string part : {kMade, kReplaced}) {
-      const bool is_ours = is_temporary_name(name) && name.starts_with(part + ".tmp-");
-      if (is_ours) remove_path(join_path(path, name));
-    }
+    if (is_temporary_name(name)) remove_path(join_path(path, name));
   }
 }
 
