@@ -208,6 +208,16 @@ TEST_F(EvalAnswers, labels_and_files_that_do_not_fit_are_refused) {
                  "--context is a flag of language models");
 }
 
+TEST_F(EvalAnswers, weights_that_are_not_finite_have_no_accuracy) {
+  train("sequence_classification", ".tsv");
+  const std::string file = "sequence_classification/best/model.safetensors";
+  std::string weights = read_file(path(file));
+  weights[weights.find("heddle_xxh64")] = 'x';             // as other programs write a file
+  std::fill(weights.end() - 8192, weights.end(), '\xff');  // each four bytes are a NaN
+  write(file, weights);
+  expect_refused(eval("sequence_classification", {"--data", path("val.tsv")}), 3, "not finite");
+}
+
 TEST_F(EvalAnswers, masked_tokens_have_the_accuracy_that_training_logs) {
   const Json logged = train("masked_lm", ".txt");
   const std::string text = path("val.txt");

@@ -37,19 +37,19 @@ TEST(NewModelFolder, that_nothing_came_into_goes_again) {
   expect_error(ErrorKind::usage, {"no name"}, [&] { NewModelFolder("", folder / "source", true); });
 }
 
-TEST(NewModelFolder, removes_what_killed_exports_left_and_no_other_temporaries) {
+TEST(NewModelFolder, removes_what_killed_writers_left) {
   const TemporaryFolder folder;
   const std::string out = folder / "out";
   const std::string killed = join_path(out, "export.tmp-0123456789abcdef"),
                     half = join_path(out, "replaced.tmp-0123456789abcdef"),
-                    other = join_path(out, "tokenizer.model.tmp-0123456789abcdef");
+                    file = join_path(out, "tokenizer.model.tmp-0123456789abcdef");
   for (const std::string& each : {killed, half}) make_directories(each);
-  write_file_atomic(other, "of a process that lives");
+  write_file_atomic(file, "half");
   NewModelFolder target(out, folder / "source", false);
   write_model(target, "{}");
   EXPECT_FALSE(path_exists(killed));
   EXPECT_FALSE(path_exists(half));
-  EXPECT_TRUE(path_exists(other));
+  EXPECT_FALSE(path_exists(file));
 }
 
 }  // namespace

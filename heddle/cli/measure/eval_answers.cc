@@ -181,6 +181,9 @@ inspect::Page page_of(const LoadedModel& model, std::span<const train::ClassExam
 // Prints a report, and where one is asked for writes its page.
 template <class Report, class PageOf>
 void give(const EvalFlags& flags, const Report& report, const PageOf& page_of) {
+  check(!std::isnan(report.score.loss()), ErrorKind::data,
+        "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
+        flags.model);
   Json json = as_json(report);
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   print_result(flags.json ? json.dump() : as_text(report));
