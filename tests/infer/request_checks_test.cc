@@ -53,23 +53,13 @@ TEST_F(RequestChecks, ids_outside_the_vocabulary_are_refused_by_name) {
       {{.forced_eos = 2'000'000'000}, "forced_eos_token_id: the id 2000000000"},
       {{.forced_eos = 40, .samples = true}, "forced_eos_token_id: the id 40"},
       {{.forced_bos = 41}, "forced_bos_token_id: the id 41"},
+      {{.eos = {3, 40}}, "eos_token_id: the id 40"},
       {{.banned = {{5}, {6, 40}}}, "bad_words_ids: the id 40"}};
   for (const auto& [search, words] : all) {
     expect_error(ErrorKind::data, {words}, [&, s = search] { engine.submit(asked(s)); });
   }
   engine.submit(asked({.eos = {-1, 39}, .forced_bos = -1, .forced_eos = -1}));  // -1 is none
   EXPECT_EQ(engine.waiting(), 1);
-}
-
-// As in configs that transformers writes for a small GPT-2: its ends are those of the large one.
-TEST_F(RequestChecks, ends_that_the_vocabulary_lacks_never_come) {
-  SearchConfig search{.min_new_tokens = 2, .eos = {40, 50256}};
-  Request request = named("a");
-  request.search = search;
-  engine.submit(request);
-  run();
-  ASSERT_EQ(heard.size(), 2u);
-  EXPECT_EQ(heard[1].rfind("a has ", 0), 0u);
 }
 
 TEST_F(RequestChecks, a_search_that_may_take_no_token_is_refused) {

@@ -224,6 +224,21 @@ TEST(Bounds, models_are_loaded_once_more_if_they_were_asked_for_meanwhile) {
   EXPECT_EQ(translate_lines(now, text, default_options(now))[0].text, wanted[2]);
 }
 
+// As in configs that transformers writes for a small GPT-2: its beginning and end are the large
+// one's.
+TEST(Bounds, ends_that_a_vocabulary_lacks_never_come_and_refuse_nobody) {
+  const TempDir folder;
+  const std::string path = (folder / "small").string();
+  testing::write_language_model(path, R"({"bos_token_id": 50256, "eos_token_id": [3, 50256]})");
+  ServiceOptions options;
+  options.models = {path};
+  Running running(options);
+  const Answer answer =
+      post(running.port(), "/v1/completions", R"({"prompt": "a dog", "max_tokens": 4})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(running.service().models()[0]->loaded().generation->eos, std::vector<int64_t>{3});
+}
+
 TEST(DeepL, options_that_would_change_the_translation_are_refused_and_hints_are_not) {
   Running running;
   const auto status = [&](const char* more) {

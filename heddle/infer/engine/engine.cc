@@ -192,10 +192,6 @@ int64_t Engine::rows_needed(const Request& r) const {
 }
 
 int64_t Engine::submit(Request request) {
-  // An end that the vocabulary lacks never comes: transformers writes GPT-2's into configs of any
-  // size.
-  const int64_t vocab = model_.heads().output->vocab();
-  std::erase_if(request.search.eos, [&](int64_t id) { return id >= vocab; });
   check_request(request);
   const int64_t rows = rows_needed(request);
   waiting_.push_back(

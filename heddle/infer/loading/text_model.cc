@@ -158,6 +158,13 @@ int64_t longest_prompt(const LoadedModel& model, const PromptOptions& options) {
   return options.context > 0 ? options.context : model.tokens().max_length();
 }
 
+// transformers writes GPT-2's beginning and end into configs of any size: where the vocabulary has
+// no such token there is none.
+void drop_unknown_ends(SearchConfig& search, int64_t vocab) {
+  std::erase_if(search.eos, [&](int64_t id) { return id >= vocab; });
+  if (search.bos.value_or(0) >= vocab) search.bos.reset();
+}
+
 // Of an empty prompt.
 std::vector<int32_t> first_ids(const LoadedModel& model, const std::string& where) {
   const SearchConfig& search = model.generation.value();
@@ -198,6 +205,7 @@ LoadedModel load_prompt_model(const std::string& path) {
         "{}: this {} does not predict the next token; a language model is needed, such as {}", path,
         model.type, class_of_head(Head::next_token));
   model.generation = read_generation_config(model.path);
+  drop_unknown_ends(*model.generation, model.tokens().vocab_size());
   if (token_id(model.generation->forced_bos)) {
     log_warning("{}: forced_bos_token_id is a rule of encoder-decoders; heddle passes over it",
                 model.path);
