@@ -13,6 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The classes that are right of what a page of eval counts.
+std::set<int64_t> truths_of(const Json& page) {
+  std::set<int64_t> truths;
+  for (const Json& cell : page.at("cells").as_array()) truths.insert(cell.as_array()[0].as_int(""));
+  return truths;
+}
+
 class EqualNames : public ::testing::Test {
  protected:
   std::string vision_model(const std::string& name) const {
@@ -61,9 +68,7 @@ TEST_F(EqualNames, data_may_name_a_class_as_results_do) {
   output({"eval", model, "--data", path("test.tsv"), "--page", path("page.html")});
   const Json page = page_data(path("page.html"));
   EXPECT_EQ(page.at("labels").as_strings(), cranes(3));
-  std::set<int64_t> truths;
-  for (const Json& cell : page.at("cells").as_array()) truths.insert(cell.as_array()[0].as_int(""));
-  EXPECT_EQ(truths, (std::set<int64_t>{0, 2}));
+  EXPECT_EQ(truths_of(page), (std::set<int64_t>{0, 2}));
 }
 
 TEST_F(EqualNames, classes_of_an_image_are_all_there) {
@@ -77,9 +82,7 @@ TEST_F(EqualNames, classes_of_an_image_are_all_there) {
   output({"eval", model, "--data", path("set"), "--page", path("page.html")});
   const Json page = page_data(path("page.html"));
   EXPECT_EQ(page.at("labels").as_strings(), cranes(5));
-  std::set<int64_t> truths;
-  for (const Json& cell : page.at("cells").as_array()) truths.insert(cell.as_array()[0].as_int(""));
-  EXPECT_EQ(truths, (std::set<int64_t>{0, 3}));
+  EXPECT_EQ(truths_of(page), (std::set<int64_t>{0, 3}));
 }
 
 TEST_F(EqualNames, scores_of_classes_of_objects_are_all_there) {

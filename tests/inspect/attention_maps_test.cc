@@ -198,13 +198,17 @@ TEST_F(AttentionMaps, head_layer_or_word_that_is_not_there_is_a_usage_error_that
                [] { Subject::open(path(), {.source = "caf\xE9", .target = {}, .ids = {}}); });
 }
 
-TEST(AttentionMapsOfGpt2, weights_that_are_not_finite_are_a_data_error) {
-  const TemporaryFolder folder;
-  nn::Parameters parameters(1);
-  const auto gpt2 = make_model(
+std::unique_ptr<Model> small_gpt2(nn::Parameters& parameters) {
+  return make_model(
       nn::Scope(parameters),
       Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
                       "n_layer": 2, "n_head": 2})"));
+}
+
+TEST(AttentionMapsOfGpt2, weights_that_are_not_finite_are_a_data_error) {
+  const TemporaryFolder folder;
+  nn::Parameters parameters(1);
+  const auto gpt2 = small_gpt2(parameters);
   for (auto& p : parameters.all()) {
     p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     p->changed(true);
@@ -219,10 +223,7 @@ TEST(AttentionMapsOfGpt2, weights_that_are_not_finite_are_a_data_error) {
 TEST(AttentionMapsOfGpt2, ids_take_the_position_of_a_tokenizer) {
   const TemporaryFolder folder;
   nn::Parameters parameters(1);
-  const auto gpt2 = make_model(
-      nn::Scope(parameters),
-      Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
-                      "n_layer": 2, "n_head": 2})"));
+  const auto gpt2 = small_gpt2(parameters);
   save_model(folder / "model", *gpt2, parameters);
   const Subject subject =
       Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});

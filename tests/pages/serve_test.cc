@@ -135,15 +135,19 @@ TEST_F(ServePage, text_grows_as_it_comes) {
              5);
 }
 
-TEST_F(ServePage, a_conversation_grows_and_what_is_refused_can_be_sent_again) {
-  const std::string answers = write();
-  drive_both(answers + R"js(
+// A language model is chosen; say() types a turn and sends it.
+constexpr const char* kSay = R"js(
     await choose("small");
     const say = async (text) => {
       reader.find("textarea").value = text;
       reader.find("textarea").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
       await reader.wait(200);
     };
+)js";
+
+TEST_F(ServePage, a_conversation_grows_and_what_is_refused_can_be_sent_again) {
+  const std::string answers = write();
+  drive_both(answers + kSay + R"js(
     const turns = () => [...document.querySelectorAll(".turn")].map((turn) =>
       turn.dataset.role + ": " + turn.querySelector(".text").textContent);
     reader.find("#system").value = "be good";
@@ -172,13 +176,7 @@ TEST_F(ServePage, a_conversation_grows_and_what_is_refused_can_be_sent_again) {
 
 TEST_F(ServePage, a_conversation_begun_anew_sends_nothing_of_the_one_before) {
   const std::string answers = write();
-  drive_both(answers + R"js(
-    await choose("small");
-    const say = async (text) => {
-      reader.find("textarea").value = text;
-      reader.find("textarea").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
-      await reader.wait(200);
-    };
+  drive_both(answers + kSay + R"js(
     // At rest, while an answer comes, and before any of it has come.
     for (const before of ["Once", "wait", "hang"]) {
       await say(before);
