@@ -19,7 +19,8 @@ namespace {
 // What ends and begins texts, as generate and transformers find it in config.json.
 void note_ends(const Tokenizer& tokenizer, Json& config) {
   if (tokenizer.eos_id() < 0) {  // transformers takes GPT-2's for those that are not said
-    config["eos_token_id"] = config["bos_token_id"] = Json();
+    config["eos_token_id"] = Json();
+    config["bos_token_id"] = Json();
     return;
   }
   config["eos_token_id"] = tokenizer.eos_id();
