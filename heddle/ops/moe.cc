@@ -10,12 +10,15 @@
 namespace heddle {
 namespace {
 
-// The k largest of n, likeliest first, the lower index before its equal.
+// The k largest of n, likeliest first, the lower index before its equal; what is no number is
+// least.
 void largest(const float* x, int64_t n, int64_t k, int32_t* chosen) {
+  const auto rank = [&](int32_t i) { return std::isnan(x[i]) ? -HUGE_VALF : x[i]; };
   std::vector<int32_t> order(n);
   std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                    [&](int32_t a, int32_t b) { return x[a] != x[b] ? x[a] > x[b] : a < b; });
+  std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int32_t a, int32_t b) {
+    return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
+  });
   std::copy_n(order.begin(), k, chosen);
 }
 

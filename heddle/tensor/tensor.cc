@@ -21,11 +21,12 @@ std::array<int64_t, Shape::kMaxRank> row_major(const Shape& shape) {
 }  // namespace
 
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
+  const int64_t elements = shape.elements();  // refuses what strides would overflow of
   Tensor t;
   t.shape_ = shape;
   t.strides_ = row_major(shape);
   t.dtype_ = dtype;
-  t.storage_ = Storage::allocate(shape.elements() * size_of(dtype));
+  t.storage_ = Storage::allocate(elements * size_of(dtype));
   return t;
 }
 

@@ -176,7 +176,8 @@ struct TrainConfig {
       }
     }
     part_fields(v);
-    v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
+    v("accumulate", accumulate, "parts that a batch is computed in, to save memory",
+      between(1, 1 << 20));
     v("shards", shards,
       "equal parts of a batch, each of `accumulate` parts, whose gradients are summed in an order "
       "of their own: as many ranks may share them, to the same bits; a power of two",

@@ -33,7 +33,7 @@ struct Augmentation {
       between(0, 65536));
     v("flip", flip, "mirror half of the images, left to right");
     v("color_jitter", color_jitter,
-      "brightness, contrast and saturation change by a factor of up to 1 +- this", at_least(0));
+      "brightness, contrast and saturation change by a factor of up to 1 +- this", between(0, 100));
     v("auto_augment", auto_augment,
       "operations on each image: RandAugment's, AutoAugment's for CIFAR-10, TrivialAugment's",
       one_of({"none", "rand_augment", "cifar10", "trivial"}));

@@ -47,7 +47,7 @@ struct BoxAugmentation {
       "turned by 90 degrees as well",
       one_of({"none", "columns", "both", "all"}));
     v("box_color_jitter", box_color_jitter,
-      "brightness, contrast and saturation change by a factor of up to 1 +- this", at_least(0));
+      "brightness, contrast and saturation change by a factor of up to 1 +- this", between(0, 100));
     v("dense_targets", dense_targets,
       "images whose objects one image gets, its own among them: copies of the others' stand where "
       "there is room, no more objects in all than queries; 1: its own alone",

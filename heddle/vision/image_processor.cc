@@ -113,8 +113,8 @@ void crop_of_shortest_edge(ImageProcessor& p, int64_t edge, double share) {
 
 double share(const Json& json, const std::string& source) {
   const double value = json.get_double("crop_pct", source);
-  check(value > 0 && value <= 1, ErrorKind::data,
-        "{}: 'crop_pct' is {}; a share above 0, of at most 1, is needed", source, value);
+  check(value >= 0.001 && value <= 1, ErrorKind::data,
+        "{}: 'crop_pct' is {}; a share from 0.001 to 1 is needed", source, value);
   return value;
 }
 

@@ -107,6 +107,14 @@ TEST_F(Teacher, features_are_imitated_and_resumed_exactly_and_no_part_of_the_mod
                  "no hidden state 3");
 }
 
+// Layers that are computed once more in the backward pass are watched there too.
+TEST_F(Teacher, last_states_are_imitated_to_the_same_bits_with_recompute) {
+  const std::vector<std::string> words = {"--teacher-feature-weight", "1", "--max-updates", "12"};
+  ASSERT_EQ(taught("features", words).exit_code, 0);
+  ASSERT_EQ(taught("features2", with(words, {"--recompute", "true"})).exit_code, 0);
+  EXPECT_EQ(weights("features2"), weights("features"));
+}
+
 TEST_F(Teacher, few_labels_and_a_teacher_go_further_than_few_labels) {
   const std::vector<std::string> few = {"--label-share", "0.02", "--max-updates", "160",
                                         "--mixup-alpha", "0",    "--random-crop", "0"};

@@ -85,15 +85,28 @@ TEST_F(TrainCommand, run_whose_state_is_gone_is_not_begun_again_unasked) {
 // Products of such sizes are beyond the integers.
 TEST_F(TrainCommand, sizes_that_no_memory_holds_are_refused) {
   const std::string run = (folder_ / "run").string(), text = (folder_ / "data/train.en").string();
-  for (const auto& [type, flags] : std::vector<std::pair<std::string, std::vector<std::string>>>{
-           {"gpt2", {"--n-embd", "--n-inner", "--n-positions", "--n-layer", "--n-head"}},
-           {"llama", {"--hidden-size", "--intermediate-size", "--num-hidden-layers"}},
-           {"mixtral", {"--num-local-experts", "--num-experts-per-tok"}},
-           {"transfo-xl", {"--d-model", "--d-inner", "--n-layer"}}}) {
+  struct Sizes {
+    std::string task, type;
+    std::vector<std::string> flags;
+  };
+  for (const auto& [task, type, flags] : std::vector<Sizes>{
+           {"causal_lm",
+            "gpt2",
+            {"--n-embd", "--n-inner", "--n-positions", "--n-layer", "--n-head", "--accumulate"}},
+           {"causal_lm", "llama", {"--hidden-size", "--intermediate-size", "--num-hidden-layers"}},
+           {"causal_lm", "mixtral", {"--num-local-experts", "--num-experts-per-tok"}},
+           {"causal_lm", "transfo-xl", {"--d-model", "--d-inner", "--n-layer"}},
+           {"object_detection",
+            "detr",
+            {"--d-model", "--encoder-layers", "--decoder-layers", "--num-queries", "--drawn-images",
+             "--drawn-held-out"}},
+           {"image_classification",
+            "resnet",
+            {"--depths", "--hidden-sizes", "--embedding-size", "--attention-window"}}}) {
     for (const std::string& flag : flags) {
-      const CliResult result = run_heddle(
-          {"train", "--task", "causal_lm", "--data", text, "--tokenizer-type", "char",
-           "--model-type", type, flag, "4611686018427387904", "--max-updates", "1", "--out", run});
+      const CliResult result =
+          run_heddle({"train", "--task", task, "--data", text, "--model-type", type, flag,
+                      "4611686018427387904", "--max-updates", "1", "--out", run});
       EXPECT_EQ(result.exit_code, 2) << flag << result.err;
       EXPECT_TRUE(contains(result.err, flag)) << result.err;
       EXPECT_FALSE(fs::exists(run));
@@ -219,7 +232,7 @@ TEST_F(TrainCommand, bad_flags_are_usage_errors_that_leave_nothing) {
   refused({"--dropout", "1.5"}, {"--dropout", "1.5"});
   refused({"--dropout", "much"}, {"--dropout", "'much'", "number"});
   refused({"--optimizer", "lion"}, {"--optimizer", "lion", "adamw"});
-  refused({"--threads", "0"}, {"--threads"});
+  refused({"--threads", "-1"}, {"--threads is -1"});
   train::TrainConfig config = five_updates();
   config.stack.set("decoder_attention_heads", 3);
   expect_refused(train("run", config), 2, {"d_model 32", "3 heads"});

@@ -28,17 +28,17 @@ struct DetrConfig {
   void fields(V& v) {
     v("backbone_config", backbone_config,
       "config.json of the model whose last map of features is read");
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
-    v("num_queries", num_queries, "objects that can be found in an image", at_least(1));
-    v("d_model", d_model, "width of encoder and decoder", at_least(1));
-    v("encoder_layers", encoder_layers, "number of encoder layers", at_least(0));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, kMostWidth));
+    v("num_queries", num_queries, "objects that can be found in an image", between(1, kMostWidth));
+    v("d_model", d_model, "width of encoder and decoder", between(1, kMostWidth));
+    v("encoder_layers", encoder_layers, "number of encoder layers", between(0, kMostLayers));
     v("encoder_attention_heads", encoder_attention_heads, "must divide d_model", at_least(1));
     v("encoder_ffn_dim", encoder_ffn_dim, "width inside the encoder's feed-forward layers",
-      at_least(1));
-    v("decoder_layers", decoder_layers, "number of decoder layers", at_least(1));
+      between(1, kMostWidth));
+    v("decoder_layers", decoder_layers, "number of decoder layers", between(1, kMostLayers));
     v("decoder_attention_heads", decoder_attention_heads, "must divide d_model", at_least(1));
     v("decoder_ffn_dim", decoder_ffn_dim, "width inside the decoder's feed-forward layers",
-      at_least(1));
+      between(1, kMostWidth));
     v("activation_function", activation_function, "of the feed-forward layers",
       one_of(nn::activation_names()));
     v("dropout", dropout, "dropout of sublayers", from_below(0, 1));

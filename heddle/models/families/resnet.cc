@@ -30,9 +30,9 @@ struct ResnetConfig {
 
   template <class V>
   void fields(V& v) {
-    v("embedding_size", embedding_size, "channels behind the stem", at_least(1));
-    v("hidden_sizes", hidden_sizes, "channels of each stage", at_least(1));
-    v("depths", depths, "layers of each stage", at_least(0));
+    v("embedding_size", embedding_size, "channels behind the stem", between(1, kMostWidth));
+    v("hidden_sizes", hidden_sizes, "channels of each stage", between(1, kMostWidth));
+    v("depths", depths, "layers of each stage", between(0, kMostLayers));
     v("layer_type", layer_type,
       "basic: two 3x3 and a shortcut; bottleneck: 1x1, 3x3, 1x1; plain: a 3x3 without shortcut; "
       "attention: a bottleneck with attention in windows where its 3x3 has no stride",
@@ -41,7 +41,7 @@ struct ResnetConfig {
     v("downsample_in_first_stage", downsample_in_first_stage, "the first stage halves the sides");
     v("downsample_in_bottleneck", downsample_in_bottleneck,
       "by the first 1x1 of a bottleneck, not its 3x3");
-    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("num_channels", num_channels, "numbers of a pixel", between(1, kMostWidth));
     v("image_size", image_size, "height and width of the images, in pixels", between(1, 65535));
     v("layer_act", layer_act, "inside of layers; timm's ResNets have hidden_act there",
       one_of(nn::activation_names()));
@@ -58,7 +58,7 @@ struct ResnetConfig {
       at_least(0));
     v("attention_head_width", attention_head_width, "of the heads of all attention", at_least(1));
     v("attention_window", attention_window, "side of the windows of layers of attention",
-      at_least(1));
+      between(1, 64));
     v("drop_path_rate", drop_path_rate,
       "probability that an image goes past the last layer, rising from 0", from_below(0, 1));
   }

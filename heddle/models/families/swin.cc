@@ -270,9 +270,10 @@ void SwinConfig::check(const std::string& source) const {
     check_heads(width(i), fmt::format("stage {}'s width", i + 1), num_heads[static_cast<size_t>(i)],
                 source);
   }
-  heddle::check(mlp_ratio * static_cast<double>(embed_dim) >= 1, ErrorKind::data,
-                "{}: mlp_ratio is {}; times embed_dim, {}, it must be at least 1", source,
-                mlp_ratio, embed_dim);
+  const auto times = [&](int64_t of_stage) { return mlp_ratio * static_cast<double>(of_stage); };
+  heddle::check(times(embed_dim) >= 1 && times(width(stages() - 1)) <= kMostWidth, ErrorKind::data,
+                "{}: mlp_ratio is {}; times the stages' widths, from {}, it must be from 1 to {}",
+                source, mlp_ratio, embed_dim, kMostWidth);
 }
 
 // What transformers writes beside the fields says nothing more.

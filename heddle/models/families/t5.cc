@@ -51,7 +51,7 @@ struct T5Config : TransformerConfig {
     v("relative_attention_num_buckets", relative_buckets, "biases of a head",
       between(4, kMostHeads));
     v("relative_attention_max_distance", relative_distance,
-      "from here on all distances share a bias", at_least(2));
+      "from here on all distances share a bias", between(2, 1 << 20));
     v("feed_forward_proj", feed_forward_proj, "activation of the feed-forward layers, or of gates",
       one_of(feed_forward_names()));
     v("dropout_rate", dropout, "of all that may be dropped", from_below(0, 1));

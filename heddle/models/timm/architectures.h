@@ -91,6 +91,14 @@ class Arguments {
       fail(ErrorKind::data, "{} is {}; heddle cannot follow it", what(key), value.describe());
     }
   }
+  /// Of feed-forward layers, width * mlp_ratio.
+  int64_t hidden_width(int64_t width, double ratio) const {
+    const double hidden = static_cast<double>(width) * ratio;
+    check(hidden >= 1 && hidden <= kMostWidth, ErrorKind::data,
+          "{} is {}; times the width, {}, it must be from 1 to {}", what("mlp_ratio"), ratio, width,
+          kMostWidth);
+    return static_cast<int64_t>(hidden);
+  }
   std::string what(const std::string& key) const {
     return fmt::format("{}: model_args: '{}'", source_, key);
   }

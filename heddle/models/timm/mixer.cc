@@ -35,9 +35,7 @@ Json mixer_config(Arguments& args) {
   } else if (!given.is_null()) {
     ratios.fill(given.as_double(args.what("mlp_ratio")));
   }
-  const auto times = [&](double ratio) {
-    return static_cast<int64_t>(static_cast<double>(width) * ratio);
-  };
+  const auto times = [&](double ratio) { return args.hidden_width(width, ratio); };
   Json json = Json::object({{"model_type", "mlp_mixer"},
                             {"hidden_size", width},
                             {"num_hidden_layers", args.integer("num_blocks", size->layers)},

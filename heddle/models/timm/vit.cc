@@ -34,20 +34,19 @@ Json vit_config(Arguments& args) {
   const int64_t width = args.integer("embed_dim", size->width);
   const double ratio = args.number(
       "mlp_ratio", static_cast<double>(size->hidden) / static_cast<double>(size->width));
-  Json json =
-      Json::object({{"model_type", is_distilled ? "deit" : "vit"},
-                    {"hidden_size", width},
-                    {"num_hidden_layers", args.integer("depth", size->layers)},
-                    {"num_attention_heads", args.integer("num_heads", size->heads)},
-                    {"intermediate_size", static_cast<int64_t>(static_cast<double>(width) * ratio)},
-                    {"hidden_act", args.activation()},
-                    {"layer_norm_eps", 1e-6},
-                    {"patch_size", args.integer("patch_size", *patch)},
-                    {"qkv_bias", args.flag("qkv_bias", true)},
-                    {"hidden_dropout_prob", args.number("proj_drop_rate", 0)},
-                    {"attention_probs_dropout_prob", args.number("attn_drop_rate", 0)},
-                    {"drop_path_rate", args.number("drop_path_rate", 0)},
-                    {"antialiased_positions", true}});
+  Json json = Json::object({{"model_type", is_distilled ? "deit" : "vit"},
+                            {"hidden_size", width},
+                            {"num_hidden_layers", args.integer("depth", size->layers)},
+                            {"num_attention_heads", args.integer("num_heads", size->heads)},
+                            {"intermediate_size", args.hidden_width(width, ratio)},
+                            {"hidden_act", args.activation()},
+                            {"layer_norm_eps", 1e-6},
+                            {"patch_size", args.integer("patch_size", *patch)},
+                            {"qkv_bias", args.flag("qkv_bias", true)},
+                            {"hidden_dropout_prob", args.number("proj_drop_rate", 0)},
+                            {"attention_probs_dropout_prob", args.number("attn_drop_rate", 0)},
+                            {"drop_path_rate", args.number("drop_path_rate", 0)},
+                            {"antialiased_positions", true}});
   args.images(json, *edge);
   args.neutral("global_pool", {"token"});
   args.neutral("class_token", {true});

@@ -110,8 +110,8 @@ struct DetectionFields : TaskFields {
     kinds.insert(kinds.begin(), "none");
     v("drawn", drawn, "images that heddle draws itself, in place of `data`",
       one_of(std::move(kinds)));
-    v("drawn_images", drawn_images, "how many of them are trained on", at_least(1));
-    v("drawn_held_out", drawn_held_out, "how many others are held out", at_least(1));
+    v("drawn_images", drawn_images, "how many of them are trained on", between(1, 1 << 30));
+    v("drawn_held_out", drawn_held_out, "how many others are held out", between(1, 1 << 30));
     v("drawn_height", drawn_height, "their height in pixels", between(1, 4096));
     v("drawn_width", drawn_width, "their width in pixels", between(1, 4096));
   }

@@ -78,16 +78,16 @@ LossSums accumulate_images(const Model& model, const nn::ImageRows& images,
   const double share = all.taught.defined() ? 1 - all.teacher_weight : 1;
   LossSums sums{.predicted = images.segments->count(), .tokens = images.segments->count()};
   Term sum;
+  std::vector<Tensor> states;
+  nn::Observer observer;  // recomputed layers ask it in the backward pass too
+  nn::Run watched = run;
+  if (all.imitation != nullptr) {
+    observer = all.imitation->observer(states);
+    watched.observer = &observer;
+  }
   {
     const ProfilePhase phase("forward");
     const ModelInput input = images;
-    std::vector<Tensor> states;
-    nn::Observer observer;
-    nn::Run watched = run;
-    if (all.imitation != nullptr) {
-      observer = all.imitation->observer(states);
-      watched.observer = &observer;
-    }
     const Tensor h = model.hidden(input, watched);
     const Tensor own = (has_two ? heads.own_classes : heads.sequence_classes)(h, input, run);
     const Tensor distilled = has_two ? heads.distilled_classes(h, input, run) : own;
