@@ -29,10 +29,10 @@ int64_t now_milliseconds() {
 void note_signal(int number) {
   constexpr int64_t kSameRequest = 300;  // milliseconds
   const int64_t now = now_milliseconds();
+  int64_t never = 0;
+  noted_at.compare_exchange_strong(never, now);  // first: a second signal may come in between
   int none = 0;
-  if (noted.compare_exchange_strong(none, number)) {
-    noted_at = now;
-  } else if (now - noted_at > kSameRequest) {
+  if (!noted.compare_exchange_strong(none, number) && now - noted_at > kSameRequest) {
     _exit(128 + number);
   }
 }

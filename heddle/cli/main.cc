@@ -236,7 +236,8 @@ std::string explain_usage(const CLI::ParseError& error, const Command& command,
   if (command.app->get_prefix_command()) words.clear();  // of another command
   for (const std::string& extra : words) {
     const std::string flag = extra.substr(0, extra.find('='));
-    if (flag.size() < 2 || flag[0] != '-' || std::isdigit(flag[1])) continue;
+    if (flag.size() < 2 || flag[0] != '-' || std::isdigit(static_cast<unsigned char>(flag[1])))
+      continue;
     return who + unknown_flag(flag, value_of(flag, arguments), *command.app) + command.help();
   }
   if (!words.empty()) return who + left_over(words.front(), *command.app) + command.help();

@@ -196,7 +196,8 @@ void check_places(const std::string& path, const std::vector<HeaderEntry>& entri
   for (const HeaderEntry& entry : entries) {
     check(entry.begin >= end, ErrorKind::data,
           "{}: tensor '{}' begins at byte {}, inside the tensor before it, which ends at byte {}",
-          path, entry.name, data_start + entry.begin, data_start + end);
+          path, entry.name, static_cast<uint64_t>(data_start) + static_cast<uint64_t>(entry.begin),
+          data_start + end);
     check(entry.begin == end, ErrorKind::data,
           "{}: {} bytes before tensor '{}', from byte {}, belong to no tensor", path,
           entry.begin - end, entry.name, data_start + end);

@@ -2,31 +2,53 @@
 #include "heddle/serve/engine_threads.h"
 
 #include <algorithm>
+#include <system_error>
 
+#include "heddle/base/error.h"
 #include "heddle/base/log.h"
 
 namespace heddle::serve {
 
-EngineThreads::EngineThreads(Schedulers schedulers) : schedulers_(std::move(schedulers)) { hire(); }
+EngineThreads::EngineThreads(Schedulers schedulers) : schedulers_(std::move(schedulers)) {
+  try {
+    hire(schedulers_);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
 
 EngineThreads::~EngineThreads() {
+  end();
+  for (const auto& scheduler : all()) scheduler->clear();
+}
+
+void EngineThreads::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
     for (Worker& worker : workers_) worker.call();
   }
   for (Worker& worker : workers_) worker.thread.join();
-  for (const auto& scheduler : all()) scheduler->clear();
 }
 
 // As many as the scheduler with the most engines has; one in any case.
-void EngineThreads::hire() {
+void EngineThreads::hire(const Schedulers& schedulers) {
   const std::lock_guard lock(mutex_);
   size_t most = 1;
-  for (const auto& scheduler : schedulers_) most = std::max(most, scheduler->engines());
+  for (const auto& scheduler : schedulers) most = std::max(most, scheduler->engines());
   while (workers_.size() < most) {
     const size_t index = workers_.size();
-    workers_.emplace_back().thread = std::thread([this, index] { run(index); });
+    Worker& worker = workers_.emplace_back();
+    try {
+      worker.thread = std::thread([this, index] { run(index); });
+    } catch (const std::system_error& error) {
+      workers_.pop_back();
+      fail(ErrorKind::system,
+           "the system gives {} of the {} threads that the models need ({}); see the limits of "
+           "processes (ulimit -u, pids.max of a container), or ask for fewer with --threads",
+           index, most, error.code().message());
+    }
   }
 }
 
@@ -44,6 +66,7 @@ void EngineThreads::post(std::function<void()> task) {
 }
 
 void EngineThreads::replace(Schedulers schedulers) {
+  hire(schedulers);
   Schedulers held;
   {
     const std::lock_guard lock(mutex_);
@@ -52,7 +75,6 @@ void EngineThreads::replace(Schedulers schedulers) {
     held = all();
     wake_others(held);
   }
-  hire();
 }
 
 // Those that leave first: their models' memory is free once they are done. Whoever has them may be

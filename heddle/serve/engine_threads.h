@@ -19,6 +19,7 @@ namespace heddle::serve {
 class EngineThreads {
  public:
   using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
+  /// Errors: system if the system gives no such threads.
   explicit EngineThreads(Schedulers schedulers);
   /// Ends after the steps at hand; what was not done is dropped.
   ~EngineThreads();
@@ -29,7 +30,7 @@ class EngineThreads {
   void post(std::function<void()> task);
   /// These come in the place of those before, which are stepped for as long as anybody has them: a
   /// request that took its model before may still give it jobs, and jobs hold their scheduler. For
-  /// one thread.
+  /// one thread. Errors: those of the constructor; those before then stay.
   void replace(Schedulers schedulers);
 
  private:
@@ -40,7 +41,8 @@ class EngineThreads {
     void call() { is_called = true, wakes.notify_one(); }
   };
 
-  void hire();
+  void hire(const Schedulers& schedulers);
+  void end();
   void run(size_t index);
   Schedulers all() const;
   static bool has_work(const Schedulers& schedulers, size_t index);

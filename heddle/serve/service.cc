@@ -132,8 +132,9 @@ bool Service::take_reloaded() {
   if (!reloaded_.valid() || reloaded_.wait_for(0s) != std::future_status::ready) return false;
   bool is_taken = false;
   try {
-    models_ = reloaded_.get();
-    engines_->replace(schedulers_of(models_));
+    auto models = reloaded_.get();
+    engines_->replace(schedulers_of(models));
+    models_ = std::move(models);
     log_info("serve: {} models were loaded anew", models_.size());
     is_taken = true;
   } catch (const std::exception& error) {

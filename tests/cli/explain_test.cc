@@ -45,6 +45,15 @@ TEST_F(Explain, model_is_followed_as_text_and_as_page) {
       std::string::npos);
 }
 
+// exp(-720) has fewer bits than other doubles.
+TEST_F(Explain, weights_next_to_zero_are_on_the_page_too) {
+  const TempDir folder;
+  const std::string page = (folder / "page.html").string();
+  const CliResult result = explain({"--scores", "0 -720", "--page", page});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(read_file(page).find("[1.0,0.0]"), std::string::npos);
+}
+
 TEST_F(Explain, run_is_called_by_its_name) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "m30k");

@@ -130,5 +130,18 @@ TEST(Rollout, of_one_text_keeps_to_what_each_token_may_see) {
   }
 }
 
+TEST(Rollout, weights_that_are_not_finite_are_a_data_error) {
+  const auto model =
+      std::make_shared<LoadedModel>(load_model(std::string(testing::kFixtures) + "/texts/classify",
+                                               {.tokenizers = LoadOptions::Tokenizers::if_there}));
+  for (auto& p : model->parameters.all()) {
+    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    p->changed(true);
+  }
+  const Subject subject =
+      Subject::of(model, subject_text(*model, "m", {.source = "the quick fox"}), {});
+  expect_error(ErrorKind::data, {"not finite"}, [&] { attention_rollout(subject); });
+}
+
 }  // namespace
 }  // namespace heddle::inspect

@@ -266,6 +266,7 @@ TEST(Safetensors, sizes_that_disagree_are_data_errors) {
   refuse("[1]", "[4,8]", {"4 bytes before tensor 'a'"});
   refuse("[1]", "[0,4]", {"the bytes after them belong to none"});
   refuse("[3]", "[0,12]", {"tensor 'a' ends at byte 75 but the file has 71", "cut short"});
+  refuse("[0]", "[9223372036854775807,9223372036854775807]", {"before tensor 'a'"});
   refuse("[2305843009213693951]", "[0,9223372036854775804]", {"tensor 'a' ends at byte"});
 }
 

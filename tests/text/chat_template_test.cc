@@ -107,6 +107,7 @@ TEST(ChatTemplate, what_it_must_not_do_is_refused_with_its_line) {
               " }}",
           {"levels"});
   refuses("{{ 9223372036854775807 + 1 }}", {"64 bits"});
+  refuses("{{ \"\xFF a b\" | wordcount }}", {"here", "not UTF-8"});
 }
 
 TEST(ChatTemplate, messages_must_be_messages) {

@@ -98,11 +98,14 @@ void print_report(const serve::TrafficReport& r, const serve::TrafficOptions& o)
 void run(const Flags& flags) {
   serve::TrafficOptions options = flags.load;
   take_url(flags.url, options);
-  const auto is_amount = [](double x) { return std::isfinite(x) && x > 0; };
-  check(options.rate == 0 || is_amount(options.rate), ErrorKind::usage,
-        "--rate is {}; it must be above 0", options.rate);
-  check(is_amount(options.seconds) && is_amount(options.deadline), ErrorKind::usage,
-        "--seconds and --deadline must be above 0");
+  constexpr double kMost = 1e8;  // times are counted in nanoseconds
+  const auto check_amount = [&](const char* flag, double x, double least) {
+    check(x >= least && x <= kMost, ErrorKind::usage, "{} is {}; it must be from {} to {}", flag, x,
+          least, kMost);
+  };
+  if (options.rate != 0) check_amount("--rate", options.rate, 1e-6);
+  check_amount("--seconds", options.seconds, 1e-3);
+  check_amount("--deadline", options.deadline, 1e-3);
   check(options.clients >= 1 && options.most_connections >= 1 && flags.texts >= 1, ErrorKind::usage,
         "--clients, --connections and --texts must be at least 1");
   options.bodies = bodies_of(flags, options.path);

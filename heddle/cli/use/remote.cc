@@ -78,8 +78,8 @@ bool asks_server(const Subcommand& command, const ServerFlags& flags,
     check(flags.key_file.empty(), ErrorKind::usage, "--key-file goes with --server");
     return false;
   }
-  check(flags.longest_wait >= 0, ErrorKind::usage, "--wait is {}; it must be at least 0",
-        flags.longest_wait);
+  check(flags.longest_wait >= 0 && flags.longest_wait <= 1e8, ErrorKind::usage,
+        "--wait is {}; it must be from 0 to 1e8", flags.longest_wait);
   for (const Option& option : command.get_options()) {
     const std::string name = option.name();
     const bool is_ours = name == "--server" || name == "--key-file" || name == "--wait" ||

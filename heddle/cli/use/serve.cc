@@ -44,20 +44,20 @@ void say_limits(const serve::ServiceOptions& o) {
 }
 
 void check_limits(const serve::ServiceOptions& o) {
-  const auto check_least = [](const char* key, int64_t value, int64_t least) {
-    check(value >= least, ErrorKind::usage, "{} is {}; it must be at least {}", field_name(key),
-          value, least);
+  constexpr int64_t kMost = 1'000'000'000;  // sums and products of some stay below 2^63
+  const auto check_range = [&](const char* key, int64_t value, int64_t least, int64_t most) {
+    check(value >= least && value <= most, ErrorKind::usage, "{} is {}; it must be from {} to {}",
+          field_name(key), value, least, most);
   };
-  check_least("cache_rows", o.cache_rows, 64);
-  check_least("queue_tokens", o.queue_tokens, 64);
-  check_least("queue_seconds", o.queue_seconds, 1);
-  check_least("max_connections", o.http.connections, 1);
-  check_least("max_body", o.http.body_bytes, 1024);
-  check_least("max_texts", o.most_texts, 1);
-  check(o.most_beams >= 1 && o.most_beams <= kMostBeams, ErrorKind::usage,
-        "`max_beam` is {}; it must be from 1 to {}", o.most_beams, kMostBeams);
-  check_least("max_n", o.most_results, 1);
-  check_least("max_pixels", o.most_pixels, 1);
+  check_range("cache_rows", o.cache_rows, 64, kMost);
+  check_range("queue_tokens", o.queue_tokens, 64, kMost);
+  check_range("queue_seconds", o.queue_seconds, 1, kMost);
+  check_range("max_connections", o.http.connections, 1, kMost);
+  check_range("max_body", o.http.body_bytes, 1024, kMost);
+  check_range("max_texts", o.most_texts, 1, kMost);
+  check_range("max_beam", o.most_beams, 1, kMostBeams);
+  check_range("max_n", o.most_results, 1, kMost);
+  check_range("max_pixels", o.most_pixels, 1, kMost);
 }
 
 void run(const Flags& flags) {

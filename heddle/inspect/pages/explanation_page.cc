@@ -50,7 +50,7 @@ std::string matrix_text(const ExplainedStep& step, size_t label_width) {
 // 7 digits; -inf is null.
 Json matrix_json(const Matrix& m) {
   return rows_json(m.values, m.rows, m.cols, [](double x) {
-    return std::isfinite(x) ? Json(std::stod(fmt::format("{:.7g}", x))) : Json();
+    return std::isfinite(x) ? Json(rounded_to_digits(x, 7)) : Json();
   });
 }
 

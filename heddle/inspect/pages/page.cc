@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -132,6 +133,11 @@ void write_output(const std::string& path, const std::string& text, const std::s
 
 void write_page(const std::string& path, const Page& page) {
   write_output(path, page_html(page), "the page");
+}
+
+double rounded_to_digits(double x, int digits) {
+  if (std::abs(x) < std::numeric_limits<double>::min()) return 0;
+  return std::stod(fmt::format("{:.{}g}", x, digits));
 }
 
 std::string pack_weights(const std::vector<float>& weights) {

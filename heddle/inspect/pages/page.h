@@ -50,6 +50,9 @@ std::string pack_weights(const std::vector<float>& weights);
 /// Integers below 65,536, the same way. Errors: internal if one is not.
 std::string pack_indices(const std::vector<int64_t>& indices);
 
+/// To so many digits; what is nearer to 0 than 2^-1022 is 0.
+double rounded_to_digits(double x, int digits);
+
 /// An array of what f makes of each.
 template <class Items, class F>
 Json json_list(const Items& items, const F& f) {

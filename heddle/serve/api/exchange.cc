@@ -56,9 +56,10 @@ void Exchange::answered(int status) {
 }
 
 void Exchange::send(const Json& json, int status) {
+  std::string body = json.dump();  // what cannot be written is an error, which is answered
   if (is_answered_.exchange(true)) return;
   answered(status);
-  reply_->send({.status = status, .body = json.dump(), .headers = headers()});
+  reply_->send({.status = status, .body = std::move(body), .headers = headers()});
 }
 
 void Exchange::send_text(std::string text, const std::string& content_type) {

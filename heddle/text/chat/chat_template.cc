@@ -5,6 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/chat/jinja_interpreter.h"
 #include "heddle/text/pipeline/special_tokens.h"
 
@@ -143,6 +144,7 @@ ChatTemplate::ChatTemplate(std::string_view source,
     : special_tokens_(std::move(special_tokens)), where_(std::move(where)) {
   check(source.size() <= kLongestTemplate, ErrorKind::data, "{}: {} bytes are too many", where_,
         source.size());
+  check_utf8(source, where_);
   try {
     tree_ = parse_jinja(source);
   } catch (const Error& error) {
