@@ -7,6 +7,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/words.h"
 
 namespace heddle::inspect {

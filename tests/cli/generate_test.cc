@@ -282,7 +282,7 @@ TEST_F(GenerateCommand, temperature_of_nought_is_greedy) {
             generate({"--prompt", "the", "--repetition-penalty", "1.5"}).out);
 }
 
-TEST_F(GenerateCommand, speculation_changes_no_text_and_counts_its_guesses) {
+TEST_F(GenerateCommand, speculation_changes_no_text_and_counts_its_drafts) {
   for (const std::vector<std::string>& flags :
        std::vector<std::vector<std::string>>{{},
                                              {"--seed", "3"},
@@ -292,14 +292,14 @@ TEST_F(GenerateCommand, speculation_changes_no_text_and_counts_its_guesses) {
                                              {"--context", "12", "--truncate"},
                                              {"--no-slide"},
                                              {"--stop", "e"}}) {
-    std::vector<std::string> guessing = flags;
-    guessing.insert(guessing.end(), {"--speculate", "6"});
+    std::vector<std::string> drafting = flags;
+    drafting.insert(drafting.end(), {"--speculate", "6"});
     const std::string prompts = lines_of(kPrompts);
-    const CliResult plain = generate(flags, prompts), guessed = generate(guessing, prompts);
-    EXPECT_EQ(guessed.out, plain.out);
-    EXPECT_EQ(plain.err.find("guessed"), std::string::npos);
-    EXPECT_NE(guessed.err.find("generate: "), std::string::npos);
-    EXPECT_NE(guessed.err.find(" came ("), std::string::npos) << guessed.err;
+    const CliResult plain = generate(flags, prompts), drafted = generate(drafting, prompts);
+    EXPECT_EQ(drafted.out, plain.out);
+    EXPECT_EQ(plain.err.find("drafted"), std::string::npos);
+    EXPECT_NE(drafted.err.find("generate: "), std::string::npos);
+    EXPECT_NE(drafted.err.find(" accepted ("), std::string::npos) << drafted.err;
   }
   const Json counted = objects({"--prompt", "the the the", "--speculate", "6"})[0];
   EXPECT_GT(counted.get_int("drafted_tokens"), 0);

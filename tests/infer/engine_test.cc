@@ -291,7 +291,7 @@ std::vector<Request> repeating_requests(const Case& c, uint32_t seed) {
   return requests;
 }
 
-TEST_P(EngineOf, guessed_tokens_change_no_bit) {
+TEST_P(EngineOf, drafts_tokens_change_no_bit) {
   const Subject subject(GetParam());
   std::vector<Request> requests = repeating_requests(GetParam(), 3);
   const Results alone = each_alone(subject.model(), requests);
@@ -415,7 +415,7 @@ TEST_F(GptEngine, requests_that_make_no_sense_are_refused) {
   EXPECT_FALSE(engine.step());
 }
 
-TEST_F(GptEngine, guesses_of_a_beam_are_refused) {
+TEST_F(GptEngine, drafts_of_a_beam_are_refused) {
   Request r = tokens(4);
   r.search.beam = 2, r.search.drafted = 3;
   expect_error(ErrorKind::usage, {"prompt_lookup_num_tokens is 3 but num_beams 2"},
@@ -426,7 +426,7 @@ TEST_F(GptEngine, guesses_of_a_beam_are_refused) {
   expect_error(ErrorKind::usage, {"prompt_lookup_num_tokens is 1025"}, [&] { engine.submit(r); });
 }
 
-TEST_F(GptEngine, guesses_that_come_true_save_passes_and_rows_stay_within_those_needed) {
+TEST_F(GptEngine, drafts_that_come_true_save_passes_and_rows_stay_within_those_needed) {
   Results results;
   Request r = heard(tokens(20), 0, results);
   r.search.suppressed.resize(kVocab);  // 5 alone may come: a text that repeats itself

@@ -198,7 +198,7 @@ TEST_P(GenerateIn, answers_alone_have_the_bits_of_a_whole_pass_and_what_is_dropp
   }
 }
 
-TEST_P(GenerateIn, guesses_change_no_bit_and_save_passes) {
+TEST_P(GenerateIn, drafts_change_no_bit_and_save_passes) {
   for (const char* config : {kSmallGpt2, kSmallLlama}) {
     nn::Parameters parameters(5);
     const auto made = make_model(nn::Scope(parameters), Json::parse(config));
@@ -211,9 +211,9 @@ TEST_P(GenerateIn, guesses_change_no_bit_and_save_passes) {
       if (samples) o.search.temperature = 0.3, o.search.n_best = 2;
       const auto plain = generate_ids(model, kPrompts, o);
       o.search.drafted = 5;
-      const auto guessed = generate_ids(model, kPrompts, o);
-      expect_same(guessed, plain);
-      for (const auto& found : guessed) accepted += found[0].accepted;
+      const auto drafted = generate_ids(model, kPrompts, o);
+      expect_same(drafted, plain);
+      for (const auto& found : drafted) accepted += found[0].accepted;
     }
     EXPECT_GT(accepted, 0);
   }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/search/json_matcher.h"
 #include "heddle/infer/search/json_tokens.h"
 #include "heddle/infer/words.h"

@@ -1,4 +1,4 @@
-// What a text repeats is guessed from it.
+// What a text repeats is drafted from it.
 #include "heddle/infer/search/prompt_lookup.h"
 
 #include <gtest/gtest.h>
@@ -10,11 +10,11 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-TEST(PromptLookup, tokens_behind_the_same_ngram_are_guessed) {
+TEST(PromptLookup, tokens_behind_the_same_ngram_are_drafted) {
   EXPECT_EQ(look_up(Ids{1, 2, 3, 4, 5, 9, 1, 2}, 3), (Ids{3, 4, 5}));
 }
 
-TEST(PromptLookup, text_that_repeats_nothing_gives_no_guess) {
+TEST(PromptLookup, text_that_repeats_nothing_gives_no_draft) {
   EXPECT_EQ(look_up(Ids{}, 3), Ids{});
   EXPECT_EQ(look_up(Ids{1}, 3), Ids{});
   EXPECT_EQ(look_up(Ids{1, 2, 3, 4}, 3), Ids{});
@@ -32,7 +32,7 @@ TEST(PromptLookup, text_that_goes_round_goes_on_round) {
   EXPECT_EQ(look_up(Ids{5, 5, 5}, 4), (Ids{5, 5, 5, 5}));
 }
 
-TEST(PromptLookup, guess_is_that_of_a_search_of_all_places) {
+TEST(PromptLookup, draft_is_that_of_a_search_of_all_places) {
   std::mt19937 random(4);
   for (int round = 0; round < 2000; ++round) {
     Ids text(random() % 40);

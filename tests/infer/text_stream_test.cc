@@ -1,5 +1,5 @@
 // Text that grows: whole characters, the prompt's border, stop strings across borders of tokens.
-#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST(TextStream, stop_string_ends_the_text_before_it_across_tokens) {
     const std::string stop = whole.substr(at, 5);
     TextStream text(tokenizer(), {}, {"nothing like it", stop});
     const auto parts = stream(text, tokens);
-    EXPECT_TRUE(text.is_stopped()) << stop;
+    EXPECT_FALSE(text.read(tokens)) << stop;
     EXPECT_EQ(text.text(), whole.substr(0, whole.find(stop)));
     EXPECT_EQ(joined(parts), text.text()) << stop;  // nothing of it was given away before
   }
@@ -88,7 +88,7 @@ TEST(TextStream, beginning_of_a_stop_string_that_does_not_come_is_given_late) {
   const Ids tokens = tokenizer().encode("the old man");
   TextStream text(tokenizer(), {}, {"old woman"});
   EXPECT_EQ(joined(stream(text, tokens)), "the old man");
-  EXPECT_FALSE(text.is_stopped());
+  EXPECT_TRUE(text.read(tokens));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Conversations, log probabilities and JSON over real sockets: what comes is what the library says.
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 #include "tests/serve/client.h"
 #include "tests/serve/running.h"
 

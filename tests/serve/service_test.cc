@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 #include "tests/base/temporary.h"
 #include "tests/serve/client.h"
 #include "tests/serve/running.h"

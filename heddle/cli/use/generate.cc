@@ -13,6 +13,7 @@
 #include "heddle/cli/use/prompts.h"
 #include "heddle/cli/use/remote.h"
 #include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/search/json_constraint.h"
 #include "heddle/infer/words.h"
@@ -102,8 +103,8 @@ class Output {
   void report() const {
     report_slides();
     if (options_.search.drafted.value_or(0) == 0) return;
-    fmt::print(stderr, "generate: {} of {} came ({:.0f} %)\n", format_count(accepted_),
-               counted(drafted_, "guessed token"),
+    fmt::print(stderr, "generate: {} of {} accepted ({:.0f} %)\n", format_count(accepted_),
+               counted(drafted_, "drafted token"),
                100.0 * static_cast<double>(accepted_) /
                    static_cast<double>(std::max<int64_t>(1, drafted_)));
   }
@@ -268,7 +269,7 @@ void run_steps(const Flags& flags, const LoadedModel& model, GenerateOptions opt
   print_result(record.text);
 }
 
-// The same of a server's model.
+// Asks the model of a server, --server.
 void run_remotely(const Flags& flags) {
   generate_remotely({.server = flags.server,
                      .model = flags.model,
@@ -290,44 +291,26 @@ void take_json_schema(const Flags& flags, const LoadedModel& model, GenerateOpti
                                             model.tokens().vocab_size(), options.search.ends());
 }
 
-void run(const Flags& flags) {
-  if (asks_server(flags.command, flags.server,
-                  {"--prompt", "--prompts", "--skip-bad", "--max-new-tokens", "--stop", "--echo",
-                   "--sample", "--samples", "--temperature", "--top-k", "--top-p", "--min-p",
-                   "--seed", "--repetition-penalty"})) {
-    return run_remotely(flags);
-  }
+// What is wrong before the model is read.
+void check_flags(const Flags& flags) {
   check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
         "--top is {}; it must be from 1 to 100000", flags.top);
   check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
                 (flags.lines.path.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
-  flags.search.check_ranges();
-  const Precision precision = apply_compute_flags(flags.compute);
-  wants_page(flags.page);
-  const LoadedModel model = load_prompt_model(flags.model);
-  check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
-        "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
+  check(flags.page.empty() || (flags.stops.empty() && !flags.json && flags.top == 0),
+        ErrorKind::usage, "--page goes with neither --stop nor --json nor --top");
   for (const std::string& stop : flags.stops) {
     check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
           "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
   }
-  SearchConfig search = *model.generation;
-  lay_over(search, flags.search);
-  GenerateOptions options = options_of(flags, search, precision);
-  if (!flags.json_schema.empty()) take_json_schema(flags, model, options);
-  const int64_t room = search.max_new_tokens.value_or(wanted_tokens({}));
-  const int64_t context = context_of(model.tokens(), options);
-  Prompts prompts(flags, model,
-                  {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
-                   .context = context,
-                   .truncate = flags.truncate});
-  if (!flags.page.empty()) {
-    check(flags.stops.empty() && !flags.json && flags.top == 0, ErrorKind::usage,
-          "--page goes with neither --stop nor --json nor --top");
-    return run_steps(flags, model, options, prompts);
-  }
+  flags.search.check_ranges();
+}
+
+// The prompts' continuations, or with --top the tokens that may come next.
+void continue_all(const Flags& flags, const LoadedModel& model, const GenerateOptions& options,
+                  Prompts& prompts) {
   Output output(flags, model, options);
   int64_t done = 0;
   for (std::vector<Prompt> some; !(some = prompts.next()).empty();) {
@@ -339,7 +322,37 @@ void run(const Flags& flags) {
     done += static_cast<int64_t>(some.size());
   }
   output.report();
+}
+
+void run_here(const Flags& flags) {
+  check_flags(flags);
+  const Precision precision = apply_compute_flags(flags.compute);
+  wants_page(flags.page);
+  const LoadedModel model = load_prompt_model(flags.model);
+  check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
+        "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
+  SearchConfig search = *model.generation;
+  lay_over(search, flags.search);
+  GenerateOptions options = options_of(flags, search, precision);
+  if (!flags.json_schema.empty()) take_json_schema(flags, model, options);
+  const int64_t room = search.max_new_tokens.value_or(wanted_tokens({}));
+  const int64_t context = context_of(model.tokens(), options);
+  Prompts prompts(flags, model,
+                  {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
+                   .context = context,
+                   .truncate = flags.truncate});
+  if (!flags.page.empty()) return run_steps(flags, model, options, prompts);
+  continue_all(flags, model, options, prompts);
   prompts.report();
+}
+
+void run(const Flags& flags) {
+  const bool is_remote =
+      asks_server(flags.command, flags.server,
+                  {"--prompt", "--prompts", "--skip-bad", "--max-new-tokens", "--stop", "--echo",
+                   "--sample", "--samples", "--temperature", "--top-k", "--top-p", "--min-p",
+                   "--seed", "--repetition-penalty"});
+  return is_remote ? run_remotely(flags) : run_here(flags);
 }
 
 void add_output_flags(Subcommand& c, Flags& f) {
@@ -375,8 +388,7 @@ void add_generate(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "generate", "Continue prompts with a language model, written as they grow", run);
   flags.command = command;
-  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      .required();
+  add_model_argument(command, flags.model);
   add_prompt_flags(command, flags);
   add_server_flags(command, flags.server);
   add_output_flags(command, flags);

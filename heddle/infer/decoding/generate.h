@@ -1,5 +1,4 @@
-// Continuing sequences token by token over cached keys and values: ids in, ids out; and the text of
-// tokens that come one by one: whole characters, up to a stop string.
+// Continuing sequences token by token over cached keys and values: ids in, ids out.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include "heddle/infer/engine/engine.h"
 #include "heddle/infer/search/beam.h"
 #include "heddle/models/token_model.h"
-#include "heddle/text/tokenizer.h"
 
 namespace heddle {
 
@@ -83,40 +81,5 @@ int64_t context_of(const TokenModel& model, const GenerateOptions& options);
 std::vector<std::vector<NextToken>> likely_next_tokens(
     const TokenModel& model, std::span<const std::vector<int32_t>> prompts, int64_t count,
     const GenerateOptions& options);
-
-/// What a continuation says, while it grows. Its text is what the tokens add to the prompt's: a
-/// space between the two is kept.
-class TextStream {
- public:
-  /// prompt: the tokens before; only the last few matter, which the first new one may join.
-  /// shows_special: whether special tokens are written by their names
-  TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
-             std::vector<std::string> stops = {}, bool shows_special = false);
-
-  /// Takes all tokens so far. returns: false once the text has a stop string, wherever the borders
-  /// of tokens lie; the text ends before it.
-  bool read(std::span<const int32_t> tokens);
-  bool is_stopped() const { return is_stopped_; }
-
-  /// The text so far; an unfinished character shows as U+FFFD.
-  const std::string& text() const { return text_; }
-  /// What has become certain since the last call: neither an unfinished character nor what may be
-  /// the beginning of a stop string.
-  std::string take();
-  /// What is left, once no more tokens come.
-  std::string take_rest();
-
- private:
-  size_t certain() const;
-
-  const Tokenizer& tokenizer_;
-  const DecodeOptions decoding_;
-  std::vector<int32_t> before_;
-  std::string before_text_;
-  std::vector<std::string> stops_;
-  std::string text_;
-  size_t taken_ = 0;
-  bool is_stopped_ = false;
-};
 
 }  // namespace heddle

@@ -85,7 +85,7 @@ struct Engine::Running {
     return sample_draw(static_cast<uint64_t>(s.seed.value_or(1)), s.first_line, h.sample,
                        static_cast<int64_t>(n));
   }
-  // The output so far and what may follow it. None of the guesses is the last token: that is not
+  // The output so far and what may follow it. None of the drafts is the last token: that is not
   // read. Behind an end comes nothing.
   Ids ahead(const Hypothesis& h, int64_t context) const {
     const int64_t room =
@@ -95,9 +95,9 @@ struct Engine::Running {
     Ids text = request.tokens;
     text.insert(text.end(), h.ids.begin(), h.ids.end());
     Ids tokens = h.ids;
-    for (const int32_t guess : look_up(text, most)) {
-      if (contains(wanted.ends, guess)) break;
-      tokens.push_back(guess);
+    for (const int32_t draft : look_up(text, most)) {
+      if (contains(wanted.ends, draft)) break;
+      tokens.push_back(draft);
     }
     return tokens;
   }
@@ -110,14 +110,14 @@ struct Engine::Running {
     bool is_known = true;
     for (const Hypothesis& h : search.live()) {
       from.push_back(before[static_cast<size_t>(h.parent)]);
-      const Ids& tokens = guessed[static_cast<size_t>(from.back())];
+      const Ids& tokens = drafts[static_cast<size_t>(from.back())];
       is_known =
           is_known && n < std::ssize(tokens) && h.ids.back() == tokens[static_cast<size_t>(n)];
     }
     return is_known && !from.empty();
   }
 
-  // A text that repeats itself is guessed farther ahead, another one at little cost: behind a miss
+  // A text that repeats itself is drafted farther ahead, another one at little cost: behind a miss
   // one token more than came, else twice as many.
   void count(int64_t drafted_now, int64_t accepted_now) {
     drafted += drafted_now;
@@ -141,8 +141,8 @@ struct Engine::Running {
   int64_t begin = 0, unread = 0;
   int64_t sequences = 1;  // of the reader
   int64_t most_drafted = request.search.drafted.value_or(0);
-  std::vector<Ids> guessed;      // ahead() of each hypothesis of the last pass
-  std::vector<int64_t> answers;  // of each: a token, and one behind each guess
+  std::vector<Ids> drafts;       // ahead() of each hypothesis of the last pass
+  std::vector<int64_t> answers;  // of each: a token, and one behind each draft
   std::vector<int64_t> from;     // of each hypothesis that goes on: its number in the last pass
   int64_t drafted = 0, accepted = 0;
 };
@@ -229,7 +229,7 @@ void Engine::begin(Running& r) {
 void Engine::keep(const Running& r, int64_t sequence) {
   if (r.begin > 0 || r.request.slides) return;
   Ids tokens = r.request.tokens;
-  tokens.insert(tokens.end(), r.guessed[0].begin(), r.guessed[0].end());
+  tokens.insert(tokens.end(), r.drafts[0].begin(), r.drafts[0].end());
   kept_->keep(sequence, std::move(tokens));
 }
 
@@ -242,6 +242,7 @@ bool Engine::step() {
     retire();
   } catch (...) {
     running_.clear();
+    waiting_.clear();
     reserved_ = 0;
     reader_ = make_reader(model_);
     reader_->limit_rows(limit_);
@@ -307,19 +308,19 @@ bool Engine::read_part(Running& r, Pass& p) const {
   return p.has_parts = p.has_prompt = true;
 }
 
-// Adds what the request reads: of each hypothesis its last token and its guesses, or all tokens.
+// Adds what the request reads: of each hypothesis its last token and its drafts, or all tokens.
 void Engine::ask(Running& r, Pass& p) {
   const int64_t context = context_of(r.request), length = r.length();
   p.has_prompt |= length - r.unread > 1;
-  r.guessed.clear();
+  r.drafts.clear();
   r.answers.clear();
   if (read_part(r, p)) return;
   for (const Hypothesis& h : r.search.live()) {
-    r.guessed.push_back(r.ahead(h, context));
-    const std::span<const int32_t> tokens = r.guessed.back();
+    r.drafts.push_back(r.ahead(h, context));
+    const std::span<const int32_t> tokens = r.drafts.back();
     const int64_t answers = std::ssize(tokens) - r.written() + 1;
     r.answers.push_back(answers);
-    if (r.is_read || r.guessed.size() == 1) {
+    if (r.is_read || r.drafts.size() == 1) {
       for (int64_t t = r.unread; t < length; ++t) p.ids.push_back(r.token(h, t));
       p.ids.insert(p.ids.end(), tokens.begin() + r.written(), tokens.end());
       p.lengths.push_back(length - r.unread + answers - 1);
@@ -342,7 +343,7 @@ void Engine::ask(Running& r, Pass& p) {
   }
 }
 
-// Each hypothesis takes a token, and another one for as long as all took what was guessed.
+// Each hypothesis takes a token, and another one for as long as all took what was drafted.
 // h: [rows, width]; next: the tokens of each row
 void Engine::take(Running& r, const Tensor& h, std::span<NextToken> next) {
   const auto count = static_cast<int64_t>(r.wanted.count);
@@ -378,34 +379,34 @@ void Engine::take(Running& r, const Tensor& h, std::span<NextToken> next) {
 
 // The reader's sequences become those of the hypotheses that go on.
 void Engine::select() {
-  std::vector<int64_t> kept;     // of each hypothesis: the reader's sequence before
-  std::vector<size_t> emptied;   // those of them that begin anew
-  std::vector<int64_t> refuted;  // tokens of each sequence that were guessed and did not come
+  std::vector<int64_t> kept;      // of each hypothesis: the reader's sequence before
+  std::vector<size_t> emptied;    // those of them that begin anew
+  std::vector<int64_t> rejected;  // tokens of each sequence that were drafted and did not come
   for (const auto& r : running_) {
     if (r->part > 0) {
       r->unread += r->part;
-      kept.push_back(std::ssize(refuted));
-      refuted.push_back(0);
+      kept.push_back(std::ssize(rejected));
+      rejected.push_back(0);
       continue;
     }
     const int64_t length = r->length(), context = context_of(r->request);
     const bool begins_anew = length - r->begin > context;  // no room for what came last
     if (begins_anew) r->begin = length - std::max<int64_t>(1, context / 2);
     r->unread = begins_anew ? r->begin : length - 1;
-    const auto first = std::ssize(refuted);
+    const auto first = std::ssize(rejected);
     if (kept_ != nullptr && (!r->is_read || r->from.empty())) keep(*r, first);
-    refuted.resize(static_cast<size_t>(first + r->sequences));
+    rejected.resize(static_cast<size_t>(first + r->sequences));
     for (const int64_t i : r->from) {
       if (begins_anew) emptied.push_back(kept.size());
       kept.push_back(first + (r->is_read ? i : 0));
-      const int64_t read = std::ssize(r->guessed[static_cast<size_t>(i)]);
-      refuted[static_cast<size_t>(kept.back())] = read - (r->written() - 1);
+      const int64_t read = std::ssize(r->drafts[static_cast<size_t>(i)]);
+      rejected[static_cast<size_t>(kept.back())] = read - (r->written() - 1);
     }
     r->sequences = std::ssize(r->from);
     r->is_read = true;
   }
-  const auto read = std::ssize(refuted);
-  if (std::ranges::any_of(refuted, [](int64_t n) { return n > 0; })) reader_->drop_last(refuted);
+  const auto read = std::ssize(rejected);
+  if (std::ranges::any_of(rejected, [](int64_t n) { return n > 0; })) reader_->drop_last(rejected);
   const SequenceReader::Source none;
   if (!emptied.empty()) reader_->add(std::span(&none, 1), run_);
   for (const size_t i : emptied) kept[i] = read;

@@ -19,7 +19,7 @@ namespace heddle {
 /// What a request comes to.
 struct Outcome {
   std::span<const Hypothesis> hypotheses = {};  ///< BeamSearch::results()
-  /// Tokens that were guessed for all of them (SearchConfig::drafted), and how many of those came.
+  /// Tokens that were drafted for all of them (SearchConfig::drafted), and how many of those came.
   int64_t drafted = 0, accepted = 0;
 };
 
@@ -43,7 +43,7 @@ struct Request {
   LengthPenalty penalty = LengthPenalty::power;
   GoesOn goes_on = {};
   /// The form that the output has: only what it allows comes, and it ends once that is over. Others
-  /// may share it; none of its tokens is guessed.
+  /// may share it; none of its tokens is drafted.
   std::shared_ptr<TokenConstraint> constraint = {};
   bool forced_eos_is_free = true;  ///< the log p of search.forced_eos is 0
   bool penalises_log_p = false;    ///< see NextTokensOptions
@@ -71,7 +71,7 @@ struct Request {
 
 /// Requests wait in the order in which they came until the KV cache has room for all that they may
 /// need, join at the next step, and leave when their search is done or they are cancelled. What a
-/// request gets depends neither on when it came nor on its neighbours, on guesses
+/// request gets depends neither on when it came nor on its neighbours, on drafts
 /// (SearchConfig::drafted) nor on the threads, bit for bit. One thread uses an engine. The
 /// callbacks of requests may submit and cancel.
 class Engine {
@@ -84,7 +84,7 @@ class Engine {
   /// all requests may hold together. Not limited before.
   void limit_rows(int64_t rows);
   /// Keeps what a language model has read in so many of these rows, so that a prompt that begins
-  /// alike is read from there on, to the same bits. Does nothing where guesses cannot be checked
+  /// alike is read from there on, to the same bits. Does nothing where drafts cannot be checked
   /// (SearchConfig::drafted); a text that slides has no part in it.
   void keep_beginnings(int64_t rows);
   /// Rows of prompts, but one of each, that a step reads at most, so that others do not wait for a
@@ -100,9 +100,9 @@ class Engine {
   void check_request(const Request& request) const;
   /// Takes a request in. returns: its id: 0, 1, ..    Errors: those of check_request()
   int64_t submit(Request request);
-  /// One token for all that run, and more where guesses come true; nothing if there are none.
+  /// One token for all that run, and more where drafts come true; nothing if there are none.
   /// returns: whether there is more to do
-  /// Errors: data if the weights are not finite; those of callbacks. What ran is dropped then.
+  /// Errors: data if the weights are not finite; those of callbacks. All requests are dropped then.
   bool step();
   /// Drops a request that waits or runs; its rows are free at once, or, in a callback, when the
   /// step is over. It gets no on_done. An id that is done is passed over.

@@ -71,7 +71,7 @@ void Engine::check_form(const Request& r) const {
         r.longest_output, r.constraint->least_tokens());
   check(r.candidates.empty(), ErrorKind::internal, "candidates and a form at once");
   check(r.search.drafted.value_or(0) == 0, ErrorKind::usage,
-        "`prompt_lookup_num_tokens` is {}, but tokens of a form are not guessed; set it to 0",
+        "`prompt_lookup_num_tokens` is {}, but tokens of a form are not drafted; set it to 0",
         r.search.drafted.value_or(0));
 }
 
@@ -87,7 +87,7 @@ void Engine::check_request(const Request& r) const {
   check(
       r.search.drafted.value_or(0) == 0 || kind_->checks_drafts(), ErrorKind::usage,
       "`prompt_lookup_num_tokens` is {}, but what this model says of a token depends on the tokens "
-      "that are read beside it, so that guesses cannot be checked together; set it to 0",
+      "that are read beside it, so that drafts cannot be checked together; set it to 0",
       r.search.drafted.value_or(0));
   const int64_t context = context_of(r);
   const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());

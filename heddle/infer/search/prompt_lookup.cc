@@ -14,12 +14,12 @@ std::vector<int32_t> look_up(std::span<const int32_t> text, int64_t count) {
     while (length < most && text[end - 1 - length] == text[n - 1 - length]) ++length;
     if (length > longest) longest = length, found = end;
   }
-  std::vector<int32_t> guess;
-  if (found == 0) return guess;
+  std::vector<int32_t> draft;
+  if (found == 0) return draft;
   for (int64_t i = 0; i < count; ++i) {
-    guess.push_back(found + i < n ? text[found + i] : guess[static_cast<size_t>(found + i - n)]);
+    draft.push_back(found + i < n ? text[found + i] : draft[static_cast<size_t>(found + i - n)]);
   }
-  return guess;
+  return draft;
 }
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Guesses of what comes next, taken from the text itself.
+// Drafts of what comes next, taken from the text itself.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,7 @@ void SearchConfig::check() const {
                 "`sample`)",
                 n_best, wide);
   heddle::check(wide == 1 || drafted.value_or(0) == 0, ErrorKind::usage,
-                "`prompt_lookup_num_tokens` is {} but `num_beams` {}; guesses are checked of one "
+                "`prompt_lookup_num_tokens` is {} but `num_beams` {}; drafts are checked of one "
                 "hypothesis, not of a beam: give one of them, 0 or 1 for the other",
                 drafted.value_or(0), wide);
   if (samples) check_draws();

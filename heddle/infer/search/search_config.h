@@ -76,7 +76,7 @@ struct SearchConfig {
     v("renormalize_logits", renormalize_logits, "log p is that among the tokens that rules leave",
       one_of({"", "true", "false"}));
     v("prompt_lookup_num_tokens", drafted,
-      "guess up to so many tokens from what the text repeats, and check them in one pass: the same "
+      "draft up to so many tokens from what the text repeats, and check them in one pass: the same "
       "text, sooner [as the model says, or 0]",
       between(0, kMostDrafted));
     v("temperature", temperature,

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "heddle/base/utf8.h"
-#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/text_stream.h"
 
 namespace heddle::inspect {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "heddle/base/rng.h"
 #include "heddle/base/utf8.h"
+#include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/search/json_constraint.h"
 #include "heddle/infer/words.h"
 #include "heddle/serve/api/jobs.h"
