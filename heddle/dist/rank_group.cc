@@ -222,18 +222,27 @@ std::span<const std::byte> RankGroup::sent(std::span<const float> values, bf16) 
   return std::as_bytes(std::span(rounded_));
 }
 
+// What this rank and its partner of a step each are to hold.
+struct RankGroup::Halves {
+  int64_t partner;
+  std::span<float> mine, theirs;
+};
+
+RankGroup::Halves RankGroup::halves(std::span<float> values, int64_t step) const {
+  const int64_t partner = rank_ ^ (int64_t{1} << step), among = int64_t{2} << step;
+  const auto part_of = [&](int64_t rank) {
+    const Slice s = slice_of(std::ssize(values), rank % among, among);
+    return values.subspan(static_cast<size_t>(s.begin), static_cast<size_t>(s.size()));
+  };
+  return {partner, part_of(rank_), part_of(partner)};
+}
+
 template <class Sent>
 void RankGroup::add_up(std::span<float> values) {
-  const int64_t n = std::ssize(values);
   for (int64_t step = 0; step < steps_; ++step) {
-    const int64_t partner = rank_ ^ (int64_t{1} << step), among = int64_t{2} << step;
-    const Slice mine = slice_of(n, rank_ % among, among),
-                theirs = slice_of(n, partner % among, among);
-    const auto part = [&](const Slice& s) {
-      return values.subspan(static_cast<size_t>(s.begin), static_cast<size_t>(s.size()));
-    };
-    Sums<Sent> sums(part(mine), rank_ < partner, staging_);
-    exchange(step, values.size(), sent(part(theirs), Sent()), true, &sums);
+    const auto [partner, mine, theirs] = halves(values, step);
+    Sums<Sent> sums(mine, rank_ < partner, staging_);
+    exchange(step, values.size(), sent(theirs, Sent()), true, &sums);
   }
 }
 
@@ -245,16 +254,10 @@ void RankGroup::reduce_scatter(std::span<float> values, DType sent_as) {
 
 void RankGroup::all_gather(std::span<float> values) {
   begin(Call::all_gather);
-  const int64_t n = std::ssize(values);
   for (int64_t step = steps_ - 1; step >= 0; --step) {
-    const int64_t partner = rank_ ^ (int64_t{1} << step), among = int64_t{2} << step;
-    const Slice mine = slice_of(n, rank_ % among, among),
-                theirs = slice_of(n, partner % among, among);
-    const auto part = [&](const Slice& s) {
-      return values.subspan(static_cast<size_t>(s.begin), static_cast<size_t>(s.size()));
-    };
-    Values received(part(theirs));
-    exchange(step, values.size(), std::as_bytes(part(mine)), true, &received);
+    const auto [partner, mine, theirs] = halves(values, step);
+    Values received(theirs);
+    exchange(step, values.size(), std::as_bytes(mine), true, &received);
   }
 }
 

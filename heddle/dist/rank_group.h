@@ -40,6 +40,8 @@ class RankGroup {
   template <class Sent>
   class Sums;
   class Texts;
+  struct Halves;
+  Halves halves(std::span<float> values, int64_t step) const;
   template <class Sent>
   void add_up(std::span<float> values);
   std::span<const std::byte> sent(std::span<const float> values, float);

@@ -5,8 +5,8 @@
 #include <list>
 
 #include "heddle/infer/forward_images.h"
+#include "heddle/infer/output_tensors.h"
 #include "heddle/models/captioner.h"
-#include "heddle/models/transformer.h"
 #include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
@@ -143,6 +143,8 @@ struct BatchSide {
   }
 };
 
+std::string memory_name(size_t layer) { return fmt::format("mems.{}", layer); }
+
 // Tensors to be written, with memory of their own.
 class Outputs {
  public:
@@ -208,7 +210,7 @@ class Outputs {
     for (size_t i = 0; i < memory.layers.size(); ++i) {
       const std::vector<float> rows = memory.layers[i].to_floats();
       const int64_t width = memory.layers[i].size(1);
-      std::vector<float>& out = add(fmt::format("mems.{}", i), {time, batch, width});
+      std::vector<float>& out = add(memory_name(i), {time, batch, width});
       for (int64_t b = 0; b < batch; ++b) {
         for (int64_t r = memory.segments.begin(b); r < memory.segments.end(b); ++r) {
           const int64_t t = time - memory.segments.end(b) + r;
@@ -218,21 +220,9 @@ class Outputs {
     }
   }
 
-  void write(const std::string& path) const {
-    std::vector<NamedTensorView> views;
-    for (const Output& o : all_) {
-      views.push_back({o.name, DType::f32, o.shape, std::as_bytes(std::span(o.values))});
-    }
-    write_safetensors(path, std::move(views), {{"format", "pt"}});
-  }
+  void write(const std::string& path) const { write_outputs(path, all_); }
 
  private:
-  struct Output {
-    std::string name;
-    std::vector<int64_t> shape;
-    std::vector<float> values;
-  };
-
   std::vector<float>& add(const std::string& name, std::vector<int64_t> shape) {
     int64_t n = 1;
     for (const int64_t size : shape) n *= size;
@@ -240,7 +230,7 @@ class Outputs {
     return all_.back().values;
   }
 
-  std::list<Output> all_;  // references stay valid
+  std::list<OutputTensor> all_;  // references stay valid
 };
 
 // Of a model of one stack both sides are the same. What is of the tokens that an order predicts has
@@ -284,8 +274,6 @@ const StoredTensor& info_of_shape(const SafetensorsFile& file, const std::string
         name, shape_text(info), Shape(shape).str());
   return info;
 }
-
-std::string memory_name(int64_t layer) { return fmt::format("mems.{}", layer); }
 
 // mems.I: [time, batch, width] of each layer, if there are any.
 nn::Memory read_memory(const SafetensorsFile& file, const TokenModel& model, int64_t batch) {
@@ -402,8 +390,7 @@ void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
   check(source.memory.batch == target.batch, ErrorKind::data,
         "{}: {} has a batch of {}, decoder_input_ids of {}; they must be equal", inputs.path(),
         source.images ? "pixel_values" : "input_ids", source.memory.batch, target.batch);
-  const auto* transformer = model.as<Transformer>();
-  if (transformer != nullptr && transformer->transformer_config().relative_buckets > 0) {
+  if (model.facts().positions.are_distances) {
     source.memory.check_whole(inputs, "attention_mask", model.config().type);
     target.check_whole(inputs, "decoder_attention_mask", model.config().type);
   }

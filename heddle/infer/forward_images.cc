@@ -3,17 +3,13 @@
 
 #include <algorithm>
 
+#include "heddle/infer/output_tensors.h"
+
 namespace heddle {
 namespace {
 
 constexpr const char* kPixelValues = "pixel_values";
 constexpr const char* kPixelMask = "pixel_mask";
-
-struct OutputTensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
 
 // x: [rows of all images, width], as many of each
 OutputTensor of_rows(const std::string& name, int64_t batch, const Tensor& x) {
@@ -142,14 +138,6 @@ std::vector<ImageSize> read_sizes(const SafetensorsFile& file, const PixelValues
   return sizes;
 }
 
-void write(const std::string& path, const std::vector<OutputTensor>& outputs) {
-  std::vector<NamedTensorView> views;
-  for (const OutputTensor& o : outputs) {
-    views.push_back({o.name, DType::f32, o.shape, std::as_bytes(std::span(o.values))});
-  }
-  write_safetensors(path, std::move(views), {{"format", "pt"}});
-}
-
 }  // namespace
 
 PixelValues read_pixel_values(const SafetensorsFile& file) {
@@ -221,7 +209,7 @@ void forward_images(const ImageModel& model, const PixelValues& pixels, const st
   std::vector<OutputTensor> outputs = is_one_size ? pass(model, pixels, 0, pixels.shape[0], options)
                                                   : passes(model, pixels, options);
   if (pixels.is_from_files) outputs.push_back({kPixelValues, pixels.shape, pixels.values});
-  write(path, outputs);
+  write_outputs(path, outputs);
 }
 
 }  // namespace heddle

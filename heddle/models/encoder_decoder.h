@@ -18,7 +18,8 @@ struct PositionFacts {
   int64_t positions = 0;                  ///< as many as the config has
   nn::SinusoidalOptions sinusoidal = {};  ///< its offset is that of learned tables too
   double rope_theta = 10000;
-  int64_t width = 0;  ///< of the rows that have them; 0: the model's
+  int64_t width = 0;           ///< of the rows that have them; 0: the model's
+  bool are_distances = false;  ///< between tokens, of which none may be missing
 };
 
 /// Sizes and special ids of an encoder-decoder. The ids may be beyond the vocabulary.

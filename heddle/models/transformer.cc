@@ -212,6 +212,7 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
       .multiplied = c.target_vocab_size() * d +
                     c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
                     c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};
+  facts.positions.are_distances = c.relative_buckets > 0;
   if (c.position_embedding_type == "learned") facts.longest_target = c.max_position_embeddings;
   return facts;
 }

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "heddle/autograd/final_gradients.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/rng.h"
 #include "heddle/kernels/kernels.h"
@@ -163,6 +164,15 @@ void Parameters::dequantize() {
   for (auto& p : all_) {
     if (p->quantized() != nullptr) p->take(dequantized(*p->quantized()));
   }
+}
+
+std::string Parameters::checksum() const {
+  std::string sums;
+  for (const auto& p : all_) {
+    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
+    sums += heddle::checksum(std::as_bytes(values));
+  }
+  return heddle::checksum(sums);
 }
 
 int64_t Parameters::elements() const {

@@ -195,6 +195,8 @@ class Parameters {
   bool is_quantized() const;
   /// Gives those f32 values in place of the rounded form.
   void dequantize();
+  /// The checksum of the checksums of all, which are f32; see heddle::checksum().
+  std::string checksum() const;
   /// Number of scalars, those of buffers left out.
   int64_t elements() const;
 

@@ -183,7 +183,7 @@ std::optional<SearchConfig> generation_of(const FoundModel& folder) {
                                 folder.family->is_own_format() ? &nothing : &folder.config);
 }
 
-// What that says of the start goes before config.json.
+// What generation_config.json says of the decoder's start goes before config.json.
 void take_start(const std::optional<SearchConfig>& generation, FoundModel& folder) {
   if (!generation) return;
   const auto start = token_id(generation->decoder_start);

@@ -40,16 +40,6 @@ Tensor received(const SentTensor& one) {
   return tensor;
 }
 
-// Of all weights.
-std::string checksum_of(const nn::Parameters& parameters) {
-  std::string sums;
-  for (const auto& p : parameters.all()) {
-    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
-    sums += checksum(std::as_bytes(values));
-  }
-  return checksum(std::as_bytes(std::span(sums)));
-}
-
 }  // namespace
 
 NamedTensors gathered(dist::Group& group, const NamedTensors& mine) {
@@ -88,7 +78,7 @@ std::vector<Tensor> told_by_rank_0(dist::Group& group, const nn::Parameters& par
 
 void check_same_weights(dist::Group& group, const nn::Parameters& parameters, int64_t update) {
   if (group.is_alone()) return;
-  const std::vector<std::string> all = group.gather(checksum_of(parameters));
+  const std::vector<std::string> all = group.gather(parameters.checksum());
   for (size_t rank = 0; rank < all.size(); ++rank) {
     check(all[rank] == all[0], ErrorKind::internal,
           "update {}: the weights of rank {} are not those of rank 0", update, rank);
@@ -98,14 +88,14 @@ void check_same_weights(dist::Group& group, const nn::Parameters& parameters, in
 void check_same_model(dist::Group& group, const std::string& path,
                       const nn::Parameters& parameters) {
   if (group.is_alone()) return;
-  dist::check_equal(group, {{"the model in " + path, checksum_of(parameters)}});
+  dist::check_equal(group, {{"the model in " + path, parameters.checksum()}});
 }
 
 void check_same_state(dist::Group& group, const std::string& path,
                       const std::optional<Progression>& loaded, const nn::Parameters& parameters) {
   if (group.is_alone()) return;
   const std::string state =
-      loaded ? fmt::format("of update {} (weights {})", loaded->update, checksum_of(parameters))
+      loaded ? fmt::format("of update {} (weights {})", loaded->update, parameters.checksum())
              : "absent";
   dist::check_equal(group, {{"the state in " + path, state}});
 }

@@ -10,20 +10,6 @@
 
 namespace heddle::train {
 
-namespace {
-
-// The weights that the parts stand on, which the state of a run does not hold.
-std::string checksum_of(const nn::Parameters& parameters) {
-  std::string sums;
-  for (const auto& p : parameters.all()) {
-    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
-    sums += checksum(std::as_bytes(values));
-  }
-  return " on " + checksum(std::as_bytes(std::span(sums)));
-}
-
-}  // namespace
-
 StackConfig config_of_model(const std::string& from) {
   return StackConfig(load_model_config(from));
 }
@@ -75,7 +61,8 @@ void ModelTask::begin_model() {
   take_weights();
   if (config_.layer_rate_decay < 1) rates_.emplace(parameters_, config_.layer_rate_decay);
   if (TrainedParts::is_wanted(config_)) {
-    begun_from_ = checksum_of(parameters_);
+    // The weights that the parts stand on, which the state of a run does not hold.
+    begun_from_ = " on " + parameters_.checksum();
     parts_.emplace(config_, parameters_, fresh);
   }
   log_info("{} of {} parameters are trained", format_count(parameters().elements()),
