@@ -17,16 +17,28 @@
 
 namespace heddle::cli {
 
+Option add_model_argument(Subcommand& command, std::string& model) {
+  return command.add_option("model", model, "a model directory, or a training run (then RUN/best)")
+      .required();
+}
+
+void add_threads_flag(Subcommand& command, int& threads, const char* more) {
+  command.add_setting("-t,--threads", threads, fmt::format("threads; 0: one a core{}", more));
+}
+
+void apply_threads(int threads) {
+  check(threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0", threads);
+  if (threads > 0) set_num_threads(threads);
+}
+
 void add_compute_flags(Subcommand& command, ComputeFlags& flags) {
   command.add_setting("--precision", flags.precision,
                       "f32, bf16, int8, or auto: bf16 where the CPU has it");
-  command.add_setting("-t,--threads", flags.threads, "threads; 0: one a core");
+  add_threads_flag(command, flags.threads);
 }
 
 Precision apply_compute_flags(const ComputeFlags& flags) {
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
-  if (flags.threads > 0) set_num_threads(flags.threads);
+  apply_threads(flags.threads);
   return resolve_precision(flags.precision);
 }
 
@@ -96,7 +108,7 @@ constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
 }  // namespace
 
 void add_text_flags(Subcommand& command, TextFlags& flags, AnswersOf answers) {
-  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  add_model_argument(command, flags.model);
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
   command
@@ -160,8 +172,7 @@ void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit)
 
 void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   flags.command = app;
-  app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      .required();
+  add_model_argument(app, flags.model);
   app.add_option("--source-language", flags.source_language,
                  "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
                  "eng_Latn, en");
@@ -240,11 +251,10 @@ TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& mod
   return o;
 }
 
-Precision apply_caption_flags(const TranslateFlags& flags) {
+void check_caption_flags(const TranslateFlags& flags) {
   check(!flags.max_length || (*flags.max_length >= 2 && *flags.max_length <= 1'000'000),
         ErrorKind::usage, "--max-length is {}; of captions it must be from 2 to 1000000",
         flags.max_length.value_or(0));
-  return apply_translate_flags(flags);
 }
 
 TranslateOptions caption_options(const TranslateFlags& flags, const LoadedModel& model,
@@ -257,16 +267,8 @@ TranslateOptions caption_options(const TranslateFlags& flags, const LoadedModel&
   return o;
 }
 
-void report_cut(const char* command, int64_t cut, const LoadedModel& model) {
-  if (cut == 0) return;
-  fmt::print(stderr, "{}: {} cut to the {} tokens that the model takes\n", command,
-             counted(cut, "line was", "lines were"),
-             format_count(model.translator().facts().longest_source));
-}
-
 void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required) {
-  app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      .required(is_model_required);
+  add_model_argument(app, flags.model).required(is_model_required);
   app.add_option("image", flags.image, "a JPEG or PNG file, of a model that reads images");
   flags.has_source = app.add_option("--text", flags.source, "the text to look at").may_be_empty();
   flags.has_target =

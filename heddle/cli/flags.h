@@ -22,10 +22,18 @@
 
 namespace heddle::cli {
 
+/// Adds the argument `model`, which must be given unless the caller says otherwise.
+Option add_model_argument(Subcommand& command, std::string& model);
+
 struct ComputeFlags {
   std::string precision = "auto";
   int threads = 0;  ///< 0: as many as there are cores
 };
+
+/// Adds -t, --threads. `more`: what else is to be said of them, "; the result ..".
+void add_threads_flag(Subcommand& command, int& threads, const char* more = "");
+/// Sets the threads; 0: as many as there are cores. Errors: usage below 0.
+void apply_threads(int threads);
 
 /// Adds --precision and --threads.
 void add_compute_flags(Subcommand& command, ComputeFlags& flags);
@@ -78,7 +86,7 @@ void for_texts(
     const char* command, const TextFlags& flags, int64_t limit, dist::Group& group,
     const std::function<void(std::span<const std::string>, int64_t& cut, Results out)>& f);
 
-/// One warning if texts were cut.
+/// One warning if texts were cut, of so many; `limit`: tokens that are left of one.
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
 
 struct TranslateFlags {
@@ -110,14 +118,11 @@ Precision apply_translate_flags(const TranslateFlags& flags);
 TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
                                    Precision precision);
 
-/// apply_translate_flags() of a captioner: no length follows an image's. Errors: those too.
-Precision apply_caption_flags(const TranslateFlags& flags);
+/// Errors: usage for lengths that captions have not: none follows an image's.
+void check_caption_flags(const TranslateFlags& flags);
 /// What the flags ask for, laid over caption_options().
 TranslateOptions caption_options(const TranslateFlags& flags, const LoadedModel& model,
                                  Precision precision);
-
-/// Says on stderr how many lines were cut, if any.
-void report_cut(const char* command, int64_t cut, const LoadedModel& model);
 
 struct InspectFlags {
   std::string model, image, source, target;

@@ -153,7 +153,7 @@ PairLines read_pairs(const std::string& source, const std::string& target, const
 /// Warns if a text that was given as an argument is the name of a file: it is taken as a text.
 void warn_of_file_name(const char* command, const std::string& text);
 
-/// The same of the standard output: Results().
+/// Results() by itself is the standard output.
 inline void write_results(std::string_view text) { Results().write(text); }
 inline void print_result(const std::string& line) { Results().print(line); }
 inline void flush_results() { Results().flush(); }

@@ -271,14 +271,14 @@ Json to_json(const Analysis& a) {
   return json;
 }
 
-void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
-                         const Json& layers, const Json& sizes) {
+Page analysis_page(const std::string& name, const Analysis& analysis, const Json& layers,
+                   const Json& sizes) {
   const std::string model = name.ends_with("/config.json") ? parent_path(name) : name;
   Page page{.title = "What " + short_names({model})[0] + " costs", .scripts = {"analyze.js"}};
   page.data = to_json(analysis);
   page.data["layers"] = layers;
   page.data["sizes"] = sizes;
-  write_page(path, page);
+  return page;
 }
 
 std::vector<LayerCost> layer_costs(const LayerSizes& s) {

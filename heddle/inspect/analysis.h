@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/inspect/pages/page.h"
 #include "heddle/models/image_model.h"
 
 namespace heddle::inspect {
@@ -109,10 +110,9 @@ Analysis analyze(const ModelConfig& config, const std::string& name, const Workl
 Json to_json(const Analysis& analysis);
 
 /// The analysis as a page, with the tables of layers and of sizes of images (as `heddle analyze
-/// --json` has them). name: of the model, as find_size() was given it.    Errors: those of
-/// write_page().
-void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
-                         const Json& layers, const Json& sizes);
+/// --json` has them). name: of the model, as find_size() was given it.
+Page analysis_page(const std::string& name, const Analysis& analysis, const Json& layers,
+                   const Json& sizes);
 
 /// The sizes that the table is for.
 struct LayerSizes {

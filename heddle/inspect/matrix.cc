@@ -86,6 +86,16 @@ Matrix parse_matrix(const std::string& text, const std::string& flag) {
   return m;
 }
 
+double relative_change(std::span<const float> from, std::span<const float> to) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < to.size(); ++i) {
+    const double d = to[i] - from[i];
+    difference += d * d;
+    size += static_cast<double>(from[i]) * from[i];
+  }
+  return size > 0 ? std::sqrt(difference / size) : 0;
+}
+
 Matrix matrix_of(const Tensor& x, int64_t begin, int64_t count) {
   const std::vector<float> values = x.slice(1, begin, count).to_floats();
   Matrix m(x.size(0), count);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Matrix {
 /// Errors: usage, naming `flag` and the place, for anything else, rows of different lengths, no
 /// number at all, NaN or infinity; data for a file that cannot be read.
 Matrix parse_matrix(const std::string& text, const std::string& flag);
+
+/// |to - from| / |from|, lengths of vectors of equal size; 0 where `from` is 0.
+double relative_change(std::span<const float> from, std::span<const float> to);
 
 /// The columns [begin, begin + count) of x: [rows, width].
 Matrix matrix_of(const Tensor& x, int64_t begin, int64_t count);

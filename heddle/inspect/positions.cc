@@ -166,8 +166,7 @@ Json to_json(const PositionTable& t) {
   return json;
 }
 
-void write_positions_page(const std::string& path, const PositionTable& table,
-                          const std::string& title) {
+Page positions_page(const PositionTable& table, const std::string& title) {
   check(table.values.size() <= kMostNumbers, ErrorKind::usage,
         "{} numbers are too many for a page, which holds {}; ask for fewer `positions`, or for the "
         "numbers alone",
@@ -191,7 +190,7 @@ void write_positions_page(const std::string& path, const PositionTable& table,
     data["packed"] = pack_weights(shares);
     data["most"] = static_cast<double>(most);
   }
-  write_page(path, page);
+  return page;
 }
 
 }  // namespace heddle::inspect

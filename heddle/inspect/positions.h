@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/inspect/pages/page.h"
 #include "heddle/nn/position.h"
 
 namespace heddle::inspect {
@@ -41,8 +42,7 @@ PositionTable model_positions(const std::string& model, const std::string& stack
 /// Rows, columns and values; rotary: cosine and sine of each angle too.
 Json to_json(const PositionTable& table);
 
-/// Writes the table as a page. Errors: those of write_page(); usage beyond 2^22 numbers.
-void write_positions_page(const std::string& path, const PositionTable& table,
-                          const std::string& title);
+/// The table as a page; `title` goes on after "Positions". Errors: usage beyond 2^22 numbers.
+Page positions_page(const PositionTable& table, const std::string& title);
 
 }  // namespace heddle::inspect

@@ -123,7 +123,7 @@ constexpr size_t kMostPoints = 3000, kMostSamples = 60;
 constexpr size_t kMostNames = 4;  // in a title
 
 // Numbers with six digits: a page of a long run stays small.
-double rounded(double x) { return std::stod(fmt::format("{:.6g}", x)); }
+double rounded(double x) { return rounded_to_digits(x, 6); }
 int64_t rounded(int64_t x) { return x; }
 
 template <class Item, class Member>
@@ -379,11 +379,8 @@ std::function<void(train::RunEvent)> report_writer(const std::string& run) {
   };
 }
 
-void write_comparison(const std::string& path, const std::vector<RunHistory>& runs) {
-  if (runs.size() == 1) {
-    write_page(path, run_page(runs[0]));
-    return;
-  }
+Page comparison_page(const std::vector<RunHistory>& runs) {
+  if (runs.size() == 1) return run_page(runs[0]);
   std::vector<std::string> paths;
   for (const RunHistory& run : runs) paths.push_back(run.path);
   const std::vector<std::string> names = short_names(paths);
@@ -399,7 +396,7 @@ void write_comparison(const std::string& path, const std::vector<RunHistory>& ru
   page.data["differences"] = json_list(differing_fields(runs), [](const DifferingField& field) {
     return Json::object({{"key", field.key}, {"values", field.values}});
   });
-  write_page(path, page);
+  return page;
 }
 
 }  // namespace heddle::inspect

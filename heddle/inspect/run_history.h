@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/inspect/pages/page.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/scores.h"
 #include "heddle/train/trainer.h"
@@ -75,8 +76,7 @@ std::function<void(train::RunEvent)> report_writer(const std::string& run);
 
 /// Several runs over each other on one page, with the fields in which they differ; of one run its
 /// report.
-/// Errors: those of write_page().
-void write_comparison(const std::string& path, const std::vector<RunHistory>& runs);
+Page comparison_page(const std::vector<RunHistory>& runs);
 
 /// Fields in which at least two runs differ; a value a run, as a flag would give it.
 struct DifferingField {

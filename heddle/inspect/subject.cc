@@ -10,6 +10,7 @@
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words.h"
+#include "heddle/inspect/matrix.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/tasks/losses.h"
@@ -289,13 +290,7 @@ Subject Subject::open(const std::string& path, const SubjectOptions& options) {
 double Subject::change(const nn::Observer& observer) const {
   const Result now = result(&observer);
   if (now.states.empty()) return now.loss - plain_.loss;
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < now.states.size(); ++i) {
-    const double d = now.states[i] - plain_.states[i];
-    difference += d * d;
-    size += static_cast<double>(plain_.states[i]) * plain_.states[i];
-  }
-  return size > 0 ? std::sqrt(difference / size) : 0;
+  return relative_change(plain_.states, now.states);
 }
 
 std::vector<int64_t> Side::find(const std::string& word) const {

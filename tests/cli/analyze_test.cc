@@ -33,6 +33,15 @@ TEST(PositionsCommand, json_holds_every_value) {
   EXPECT_EQ(json.at("frequencies").as_array()[0].as_double(), 1);
 }
 
+TEST(PageFlag, pages_of_positions_and_costs_say_where_they_are) {
+  const TempDir folder;
+  const std::string page = (folder / "page.html").string();
+  EXPECT_EQ(run_heddle({"positions", "--positions", "5", "--page", page}).err,
+            "positions: 5 positions in " + page + "; open it in a browser\n");
+  EXPECT_EQ(run_heddle({"analyze", "base", "--page", page}).err,
+            "analyze: the costs in " + page + "; open it in a browser\n");
+}
+
 TEST(PositionsCommand, bad_input_is_said) {
   const TempDir folder;
   expect_refused({"positions", "--width", "5"}, 4, "even width, not 5");

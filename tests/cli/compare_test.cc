@@ -97,6 +97,7 @@ TEST_F(Runs, comparison_page_holds_every_run) {
   const std::string page = (folder() / "compare.html").string();
   const CliResult result = run_heddle({"compare", run("slow"), run("fast"), "--page", page});
   EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "compare: 2 runs in " + page + "; open it in a browser\n");
   const Json data = page_data(page);
   EXPECT_EQ(data.at("runs").size(), 2u);
   EXPECT_EQ(data.at("runs").as_array()[1].get_string("name"), "fast");

@@ -144,8 +144,14 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   refused(2, "--stride is 40", {"--stride", "40"});
   refused(2, "--no-memory", {"--no-memory"});
   refused(2, "--data for all other models", {"--src", text});
-  for (const std::vector<std::string>& flag : std::vector<std::vector<std::string>>{
-           {"--beam", "5"}, {"--truncate"}, {"--lowercase"}, {"--max-length", "3"}}) {
+  for (const std::vector<std::string>& flag :
+       std::vector<std::vector<std::string>>{{"--beam", "5"},
+                                             {"--truncate"},
+                                             {"--lowercase"},
+                                             {"--max-length", "3"},
+                                             {"--shortlist", "x"},
+                                             {"--source-language", "en"},
+                                             {"--target-language", "de"}}) {
     refused(2, flag[0] + " is a flag of translators", flag);
   }
   refused(2, "--label-key is a flag of models with classes", {"--label-key", "x"});

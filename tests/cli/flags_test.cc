@@ -15,46 +15,28 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-const std::vector<Words>& all_commands() {
-  static const std::vector<Words> commands = {{"train"},
-                                              {"launch"},
-                                              {"translate"},
-                                              {"generate"},
-                                              {"eval"},
-                                              {"score"},
-                                              {"align"},
-                                              {"fill"},
-                                              {"classify"},
-                                              {"detect"},
-                                              {"embed"},
-                                              {"forward"},
-                                              {"export"},
-                                              {"info"},
-                                              {"attention"},
-                                              {"explain"},
-                                              {"analyze"},
-                                              {"positions"},
-                                              {"compare"},
-                                              {"demo"},
-                                              {"augment"},
-                                              {"phrasebook"},
-                                              {"shapes"},
-                                              {"bench"},
-                                              {"manual"},
-                                              {"completion"},
-                                              {"tokenizer", "train"},
-                                              {"tokenizer", "words"},
-                                              {"tokenizer", "encode"},
-                                              {"tokenizer", "decode"},
-                                              {"tokenizer", "info"}};
-  return commands;
-}
-
 std::string help_of(Words words, const char* flag = "--help") {
   words.emplace_back(flag);
   const CliResult result = run_heddle(words);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result.out;
+}
+
+// Those that `heddle --help` and `heddle tokenizer --help` name.
+std::vector<Words> all_commands() {
+  std::vector<Words> commands;
+  const auto add_those_of = [&](const Words& parent) {
+    for (const std::string& line : lines_of(help_of(parent))) {
+      std::smatch name;
+      if (!std::regex_search(line, name, std::regex("^  ([a-z]+)  "))) continue;
+      commands.push_back(parent);
+      commands.back().push_back(name[1]);
+    }
+  };
+  add_those_of({});
+  std::erase(commands, Words{"tokenizer"});
+  add_those_of({"tokenizer"});
+  return commands;
 }
 
 // "-o,--output FILE": the names and the value of each flag of a help.
@@ -76,8 +58,10 @@ void expect_refused(const Words& words, const std::string& part) {
 }
 
 TEST(Flags, each_thing_has_one_flag_in_all_commands) {
+  const std::vector<Words> commands = all_commands();
+  EXPECT_GE(commands.size(), 35u);
   std::set<std::string> outputs, pages, threads;
-  for (const Words& words : all_commands()) {
+  for (const Words& words : commands) {
     for (const std::string& flag : flags_of(help_of(words))) {
       if (flag.starts_with("-o") || flag.find("--out") != flag.npos) {
         outputs.insert(flag.substr(0, flag.find(' ')));
@@ -140,13 +124,20 @@ TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"translate", "m", "--beam", "five"},
                  "--beam is 'five'; a whole number is needed");
   expect_refused({"generate", "m", "--top-p", "much"}, "--top-p is 'much'; a number is needed");
-  expect_refused({"demo", "--threads", "0"}, "--threads is '0'; a whole number above 0 is needed");
+  expect_refused({"demo", "--threads", "-1"}, "--threads is -1; it must be at least 1, or 0");
   expect_refused({"score", "--tokenize", "x"}, "--tokenize is 'x'; it must be one of 13a, none");
   for (const char* number : {"9223372036854775808", "-99999999999999999999"}) {
     expect_refused({"generate", "m", "-n", number},
                    fmt::format("--max-new-tokens is '{}', which is too large a number", number));
   }
   expect_refused({"analyze", "base", "--threads", "-1"}, "--threads is -1");
+  expect_refused({"bench", "list", "--threads", "-1"}, "--threads is -1");
+  expect_refused({"serve", "m", "--queue-seconds", "10000000000"},
+                 "--queue-seconds is 10000000000; it must be from 1 to 1000000000");
+  expect_refused({"serve", "m", "--max-texts", "9223372036854775807"}, "--max-texts is");
+  expect_refused({"load", "http://localhost:1", "--rate", "1e-11"}, "--rate is 1e-11");
+  expect_refused({"load", "http://localhost:1", "--seconds", "1e10"}, "--seconds is");
+  expect_refused({"translate", "--server", "http://localhost:1", "--wait", "1e300"}, "--wait is");
 }
 
 // An unset variable of a script: `--out "$RUN"`.

@@ -116,7 +116,8 @@ TEST_F(Translate, truncate_cuts_long_lines_and_says_how_many) {
   const CliResult result = translate(text, {"--truncate"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(split_lines(result.out).size(), 4u);
-  EXPECT_NE(result.err.find("1 line was cut to the 64 tokens"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("1 of 4 texts were longer than 64 tokens and cut"), std::string::npos)
+      << result.err;
 }
 
 TEST_F(Translate, line_that_is_not_utf8_is_a_data_error_that_names_it) {

@@ -240,7 +240,7 @@ TEST(ReportPage, layout_of_a_report_and_of_a_comparison_holds) {
   const std::vector<inspect::RunHistory> runs = {inspect::read_history(run),
                                                  inspect::read_history(other)};
   const std::string page = (folder / "compare.html").string();
-  inspect::write_comparison(page, runs);
+  inspect::write_page(page, inspect::comparison_page(runs));
   check_layout(page);
 }
 
@@ -352,7 +352,7 @@ TEST(ReportPage, long_values_are_broken_and_runs_have_short_names) {
     set_from_string(runs.back().config, "tokenizer", run + "/" + std::string(300, *name) + ".json");
   }
   const std::string page = (folder / "compare.html").string();
-  inspect::write_comparison(page, runs);
+  inspect::write_page(page, inspect::comparison_page(runs));
   drive(page, R"js(
     reader.equal(document.title, "Training runs a/run, b/run", "no whole path");
     const cell = [...document.querySelectorAll("td")].find((c) => c.textContent.includes("aaaa"));
@@ -371,7 +371,7 @@ TEST(ReportPage, comparison_of_one_run_is_its_report) {
   const std::string run = (folder / "run").string();
   write_run(run, 1e-3);
   const std::string page = (folder / "compare.html").string();
-  inspect::write_comparison(page, {inspect::read_history(run)});
+  inspect::write_page(page, inspect::comparison_page({inspect::read_history(run)}));
   drive(page, R"js(
     reader.equal(document.title, "Training run run", "its name");
     reader.check(heddle.main.textContent.includes("learning_rate"), "its settings");)js",
@@ -387,7 +387,7 @@ TEST(ReportPage, runs_lie_over_each_other) {
     runs.push_back(inspect::read_history(run));
   }
   const std::string page = (folder / "compare.html").string();
-  inspect::write_comparison(page, runs);
+  inspect::write_page(page, inspect::comparison_page(runs));
   drive(page, R"js(
     const chart = reader.find(".chart svg");
     reader.equal([...chart.querySelectorAll("path[data-series]")].map((p) => p.dataset.series), ["slow", "fast"], "a curve a run");

@@ -8,6 +8,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
 #include "heddle/infer/export.h"
 
 namespace heddle::cli {
@@ -49,7 +50,7 @@ void run(const Flags& flags) {
 void add_export(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "export", "Write a model as Hugging Face's transformers loads it, with its tokenizer", run);
-  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  add_model_argument(command, flags.model);
   command.add_option("-o,--out", flags.out, "folder to write; made if need be").required();
   command.add_setting(
       "--format", flags.options.format,

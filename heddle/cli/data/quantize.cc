@@ -92,7 +92,7 @@ void run(const Flags& flags) {
 void add_quantize(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "quantize", "Write a model with weights of four or eight bits, which all commands take", run);
-  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  add_model_argument(command, flags.model);
   command.add_option("--to", flags.to, "int4 or int8").required().one_of({"int4", "int8"});
   command.add_option("-o,--out", flags.out, "folder to write; made if need be").required();
   command

@@ -13,6 +13,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
 #include "heddle/train/batches/photo_pools.h"
 #include "heddle/train/batches/scene_files.h"
 
@@ -230,7 +231,7 @@ void write_all(const Flags& o, const std::vector<CaptionedPart>& captioned) {
 }
 
 void run(const Flags& o) {
-  if (o.threads > 0) set_num_threads(o.threads);
+  apply_threads(o.threads);
   check_options(o);
   // Says what does not fit before anything is removed.
   std::vector<CaptionedPart> captioned;
@@ -295,7 +296,7 @@ void add_shapes(Subcommand& app) {
                   "objects that an image may show [8; 6 to caption; 9 of collages]")
       .positive();
   command.add_setting("--seed", flags.seed, "another seed gives other images");
-  command.add_option("-t,--threads", flags.threads, "threads [all cores]").positive();
+  add_threads_flag(command, flags.threads);
   command.add_flag("--overwrite", flags.overwrite, "replace such files that are there");
 }
 

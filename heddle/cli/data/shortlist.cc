@@ -87,8 +87,7 @@ void add_shortlist(Subcommand& app) {
       "Learn from pairs which tokens may stand in a translation, by the tokens of its source, for "
       "translate --shortlist",
       run);
-  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      .required();
+  add_model_argument(command, flags.model);
   command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)").required();
   command.add_option("--tgt", flags.target, "their translations, one a line").required();
   command.add_option("-o,--output", flags.output, "the file to write")

@@ -354,9 +354,7 @@ Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerC
 
 void run(Flags f) {
   wants_page(f.page);
-  check(f.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        f.threads);
-  if (f.threads > 0) set_num_threads(f.threads);
+  apply_threads(f.threads);
   const auto config = inspect::find_size(f.name, f.settings);
   std::vector<Analysis> images;
   if (config->reads_images()) {
@@ -382,7 +380,8 @@ void run(Flags f) {
   const Json layers = layers_json(sizes, costs, curve);
   const std::optional<RanksCost> ranks = ranks_cost(f.ranks, analysis);
   if (!f.page.empty()) {
-    inspect::write_analysis_page(f.page, f.name, analysis, layers, sizes_json(images));
+    write_page("analyze", "the costs", f.page,
+               inspect::analysis_page(f.name, analysis, layers, sizes_json(images)));
   }
   if (f.json) {
     Json json = inspect::to_json(analysis);
@@ -428,7 +427,7 @@ void add_analyze(Subcommand& app) {
   command.add_setting("--reach", flags.sizes.reach, "positions that its restricted attention sees");
   command.add_flag("--measure", flags.measure, "time such layers on this machine");
   command.add_setting("--seconds", flags.seconds, "for --measure, roughly");
-  command.add_option("-t,--threads", flags.threads, "threads of --measure; 0: one a core");
+  add_threads_flag(command, flags.threads, "; of --measure");
   add_ranks_flags(command, flags.ranks);
   command.add_flag("--json", flags.json, "one line of JSON");
   add_page_flag(command, flags.page, "write a page instead of printing the tables");

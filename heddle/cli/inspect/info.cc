@@ -4,6 +4,7 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
 #include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle::cli {
@@ -164,7 +165,7 @@ void run(const Flags& flags) {
 void add_info(Subcommand& app) {
   auto [command, flags] =
       app.add_command<Flags>("info", "Fields, parameters and memory of a model", run);
-  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  add_model_argument(command, flags.model);
   command.add_flag("--json", flags.json, "one line of JSON");
 }
 

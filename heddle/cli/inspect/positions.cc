@@ -2,6 +2,7 @@
 
 #include "heddle/inspect/positions.h"
 #include "heddle/base/error.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/inspect/run_history.h"
@@ -46,8 +47,9 @@ void run(const Flags& f) {
   wants_page(f.page);
   const inspect::PositionTable table = make_table(f);
   if (!f.page.empty()) {
-    inspect::write_positions_page(
-        f.page, table, f.model.empty() ? "" : " of " + inspect::short_names({f.model})[0]);
+    const std::string of = f.model.empty() ? "" : " of " + inspect::short_names({f.model})[0];
+    write_page("positions", counted(table.positions, "position"), f.page,
+               inspect::positions_page(table, of));
   }
   if (f.json) {
     fmt::print("{}\n", inspect::to_json(table).dump());

@@ -357,7 +357,7 @@ void add_align(Subcommand& app) {
       "Word alignment of given translations, by a translator's attention or by statistics of the "
       "pairs, as lines of SOURCE-TARGET (words between spaces, from 0); with --gold its error rate",
       run);
-  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)");
+  add_model_argument(command, flags.model).required(false);
   command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)");
   command.add_option("--tgt", flags.target, "their translations, one a line");
   command.add_option("--pairs", flags.pairs, "both in one file: SOURCE ||| TARGET");

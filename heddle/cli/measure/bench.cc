@@ -6,6 +6,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/bench/case.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
 
 namespace heddle::cli {
 namespace {
@@ -84,16 +85,14 @@ void print_text(const bench::BenchCase& c, const Flags& flags, const bench::Benc
 }
 
 void run(const Flags& flags) {
+  apply_threads(flags.threads);
   if (flags.name == "list") return list_cases(flags.json);
   const bench::BenchCase& c = bench::find_case(flags.name);
   bench::BenchOptions options = bench::options_of_run(c, flags.precision);
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
   check(flags.batch >= 0 && flags.batch <= 1 << 20, ErrorKind::usage,
         "--batch is {}; it must be 1 to {}, or 0", flags.batch, 1 << 20);
   check(flags.seconds >= 0 && flags.seconds <= 86400, ErrorKind::usage,
         "--seconds is {}; it must be 0 to 86400", flags.seconds);
-  if (flags.threads > 0) set_num_threads(flags.threads);
   options.batch = flags.batch, options.seconds = flags.seconds;
   const bench::BenchResult r = bench::run_case(c, options);
   if (flags.json) {
@@ -111,7 +110,7 @@ void add_bench(Subcommand& app) {
       "Time a case of training or inference, and say how far it is from the machine's limit", run);
   command.add_option("case", flags.name, "a case, or list: names them all").required();
   command.add_setting("--precision", flags.precision, "f32, bf16, int8 or int4");
-  command.add_setting("-t,--threads", flags.threads, "threads; 0: one a core");
+  add_threads_flag(command, flags.threads);
   command.add_setting("--batch", flags.batch,
                       "sentences or sequences at a time; 0: the case's own");
   command.add_setting(

@@ -97,8 +97,8 @@ void measure_images(const EvalFlags& flags, Head head) {
 }
 
 void measure(EvalFlags& flags) {
-  check_same_files(*flags.group, flags.ranks, flags.model,
-                   resolve_precision(flags.compute.precision));
+  flags.chosen_precision = apply_translate_flags(flags);
+  check_same_files(*flags.group, flags.ranks, flags.model, flags.chosen_precision);
   wants_page(flags.page);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
@@ -138,7 +138,9 @@ void add_pair_flags(Subcommand& command, EvalFlags& flags) {
                            "--no-repeat-ngram", "--repetition-penalty"}) {
     command.get_option(flag).group(kTargets);
   }
-  command.get_option("--truncate").group(kPairs);
+  for (const char* flag : {"--truncate", "--source-language", "--target-language", "--shortlist"}) {
+    command.get_option(flag).group(kPairs);
+  }
   command.begin_group(kPairs);
   command.add_option("--src", flags.source, "sentences to translate, one a line");
   command.add_option("--ref", flags.reference, "their translations, one a line");

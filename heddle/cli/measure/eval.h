@@ -18,6 +18,7 @@ struct EvalFlags : TranslateFlags {
   std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;
   int64_t views = 1;
+  Precision chosen_precision = {};  ///< what compute.precision comes to on this machine
   dist::GroupOptions ranks;
   dist::Group* group = nullptr;  ///< whose ranks measure together
 

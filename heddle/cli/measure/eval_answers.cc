@@ -23,7 +23,7 @@ train::AnswerScore ask(const LoadedModel& model, const EvalFlags& flags, train::
                        int64_t longest) {
   questions.at_once = std::max<int64_t>(1, flags.batch_tokens / longest);
   nn::Run run;
-  run.use(apply_translate_flags(flags));
+  run.use(flags.chosen_precision);
   const bool has_classes =
       model.model->heads().sequence_classes || model.model->heads().token_classes;
   return train::score_answers(*model.model,
@@ -185,7 +185,7 @@ void give(const EvalFlags& flags, const Report& report, const PageOf& page_of) {
         "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
         flags.model);
   Json json = as_json(report);
-  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+  json["precision"] = precision_name(flags.chosen_precision);
   print_result(flags.json ? json.dump() : as_text(report));
   if (!flags.page.empty()) write_page("eval", "a page", flags.page, page_of(report));
 }
@@ -197,7 +197,6 @@ void eval_masked_tokens(const EvalFlags& flags) {
       flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
       "--stride and --no-memory are for language models; a model of masked tokens sees each token "
       "once");
-  const bool has_page = wants_page(flags.page);
   const LoadedModel model = load_text_model(flags.model);
   check(model.tokenizer->mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
         flags.model);
@@ -223,7 +222,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
                          {.classes = model.tokens().vocab_size(),
                           .samples = std::ssize(masked.chunks),
                           .add = hidden,
-                          .keeps = has_page},
+                          .keeps = !flags.page.empty()},
                          context);
   do_on_rank_0(*flags.group, [&] {
     const auto sequences = std::ssize(masked.chunks);
@@ -242,7 +241,6 @@ void eval_masked_tokens(const EvalFlags& flags) {
 }
 
 void eval_classes(const EvalFlags& flags) {
-  const bool has_page = wants_page(flags.page);
   const LoadedModel model = load_text_model(flags.model);
   const bool is_words = static_cast<bool>(model.model->heads().token_classes);
   const std::vector<std::string> labels = class_names(*model.model);
@@ -281,7 +279,7 @@ void eval_classes(const EvalFlags& flags) {
           {.classes = std::ssize(labels),
            .samples = std::ssize(examples),
            .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); },
-           .keeps = has_page},
+           .keeps = !flags.page.empty()},
           static_cast<int64_t>(longest));
   do_on_rank_0(*flags.group, [&] {
     const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),

@@ -237,9 +237,9 @@ std::string as_text(const SetReport& r) {
 void eval_captions(const EvalFlags& flags) {
   check(flags.page.empty(), ErrorKind::usage,
         "--page: heddle caption --page shows captions over images; eval has no page of them");
-  const Precision precision = apply_caption_flags(flags);
+  check_caption_flags(flags);
   const CaptionReader reader = load_captioner(flags.model);
-  TranslateOptions options = caption_options(flags, reader.loaded, precision);
+  TranslateOptions options = caption_options(flags, reader.loaded, flags.chosen_precision);
   options.scores = false;
   Json json = Json::object({{"sets", Json::object()}});
   for (const NamedSource& set : sets_of(flags.data)) {
@@ -252,7 +252,7 @@ void eval_captions(const EvalFlags& flags) {
   }
   if (!flags.json) return;
   json["beam"] = options.search.beam.value_or(1);
-  json["precision"] = precision_name(precision);
+  json["precision"] = precision_name(flags.chosen_precision);
   print_result(json.dump());
 }
 

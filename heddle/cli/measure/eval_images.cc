@@ -86,7 +86,7 @@ std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags
   json["images"] = r.truths.size();
   json["left_out"] = r.left_out;
   json["labels"] = labels;
-  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+  json["precision"] = precision_name(flags.chosen_precision);
   return json.dump();
 }
 
@@ -103,27 +103,19 @@ ImageSource images_of(const std::string& path, const std::vector<std::string>& l
 
 class ImageJudge {
  public:
-  ImageJudge(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
+  ImageJudge(const EvalFlags& flags, const ImageReader& reader)
       : flags_(flags),
         reader_(reader),
-        precision_(precision),
         source_(images_of(flags.data, reader.model().labels())),
         report_(std::ssize(reader.model().labels())) {}
 
   void run() {
-    Progress progress("eval");
     const auto count = std::ssize(source_.entries);
-    const auto judge = [&](int64_t pass) {
-      const int64_t begin = pass * kAtOnce;
-      ClassifiedImages classified = classified_from(begin, std::min(kAtOnce, count - begin));
-      if (progress.is_due()) {
-        progress.update(static_cast<double>(begin) / static_cast<double>(count),
-                        fmt::format("{} of {}", format_count(begin), counted(count, "image")));
-      }
-      return classified;
+    const auto judge = [&](int64_t first, int64_t images) {
+      return classified_from(first, images);
     };
-    for (const ClassifiedImages& some : dist::share_out_each<ClassifiedImages>(
-             *flags_.group, (count + kAtOnce - 1) / kAtOnce, judge)) {
+    for (const ClassifiedImages& some :
+         judge_in_passes<ClassifiedImages>(*flags_.group, count, kAtOnce, judge)) {
       take(some);
     }
     left_out_.report(count);
@@ -157,7 +149,8 @@ class ImageJudge {
       classified.entries.push_back(first + static_cast<int64_t>(i));
     }
     if (!images.empty()) {
-      classified.probabilities = classify(reader_, images, precision_, flags_.views == 2);
+      classified.probabilities =
+          classify(reader_, images, flags_.chosen_precision, flags_.views == 2);
     }
     return classified;
   }
@@ -176,7 +169,6 @@ class ImageJudge {
 
   const EvalFlags& flags_;
   const ImageReader& reader_;
-  Precision precision_;
   ImageSource source_;
   ImageReport report_;
   std::vector<inspect::AnsweredQuestion> wrong_;
@@ -188,19 +180,17 @@ class ImageJudge {
 void eval_images(const EvalFlags& flags) {
   check(flags.views == 1 || flags.views == 2, ErrorKind::usage,
         "--views is {}; an image has 1 view, and with its mirror image 2", flags.views);
-  const bool has_page = wants_page(flags.page);
-  const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_image_reader(flags.model);
   std::optional<ImageJudge> judge;
   agree(
-      *flags.group, "the data", [&] { judge.emplace(flags, reader, precision); },
+      *flags.group, "the data", [&] { judge.emplace(flags, reader); },
       [&] { return judge->names(); });
   judge->run();
   do_on_rank_0(*flags.group, [&] {
     const auto labels = std::ssize(reader.model().labels());
     const std::string text = as_text(judge->report(), labels);
     print_result(flags.json ? as_json(judge->report(), labels, flags) : text);
-    if (has_page) write_page("eval", "a page", flags.page, judge->page(text));
+    if (!flags.page.empty()) write_page("eval", "a page", flags.page, judge->page(text));
   });
 }
 

@@ -45,27 +45,16 @@ struct FoundObjects {
 
 class DetectionJudge {
  public:
-  DetectionJudge(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
+  DetectionJudge(const EvalFlags& flags, const ImageReader& reader)
       : flags_(flags),
         reader_(reader),
-        precision_(precision),
         source_(images_of(flags.data, reader.model().labels())),
         page_(flags.model, class_names(reader.model()), 0.5) {}
 
   void run() {
-    Progress progress("eval");
     const auto count = std::ssize(source_.images.entries);
-    const auto judge = [&](int64_t pass) {
-      const int64_t begin = pass * kAtOnce;
-      FoundObjects found = find(begin, std::min(kAtOnce, count - begin));
-      if (progress.is_due()) {
-        progress.update(static_cast<double>(begin) / static_cast<double>(count),
-                        fmt::format("{} of {}", format_count(begin), counted(count, "image")));
-      }
-      return found;
-    };
-    for (FoundObjects& some : dist::share_out_each<FoundObjects>(
-             *flags_.group, (count + kAtOnce - 1) / kAtOnce, judge)) {
+    const auto judge = [&](int64_t first, int64_t images) { return find(first, images); };
+    for (FoundObjects& some : judge_in_passes<FoundObjects>(*flags_.group, count, kAtOnce, judge)) {
       take(some);
     }
     cleaner_.warn(source_.file);
@@ -107,7 +96,7 @@ class DetectionJudge {
       all.sizes.push_back(all_sizes[i]);
       all.entries.push_back(first + static_cast<int64_t>(i));
     }
-    all.boxes = detect(reader_, fitted, all.sizes, precision_);
+    all.boxes = detect(reader_, fitted, all.sizes, flags_.chosen_precision);
     for (size_t i = 0; i < read.size() && !flags_.page.empty(); ++i) {
       page_.add(source_.images.entries[static_cast<size_t>(all.entries[i])].name, all.sizes[i],
                 all_shown[read[i]], sure_boxes(all.boxes[i], 0, all.sizes[i]));
@@ -127,7 +116,6 @@ class DetectionJudge {
 
   const EvalFlags& flags_;
   const ImageReader& reader_;
-  Precision precision_;
   DetectionSource source_;
   BoxCleaner cleaner_;
   std::vector<train::DetectedImage> judged_;
@@ -171,19 +159,17 @@ Json as_json(const train::DetectionScores& s, std::span<const train::DetectedIma
   json["images"] = images.size();
   json["left_out"] = left_out;
   json["objects"] = objects_in(images);
-  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+  json["precision"] = precision_name(flags.chosen_precision);
   return json;
 }
 
 }  // namespace
 
 void eval_objects(const EvalFlags& flags) {
-  const bool has_page = wants_page(flags.page);
-  const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_detector(flags.model);
   std::optional<DetectionJudge> judge;
   agree(
-      *flags.group, "the data", [&] { judge.emplace(flags, reader, precision); },
+      *flags.group, "the data", [&] { judge.emplace(flags, reader); },
       [&] { return judge->names(); });
   DetectionJudge& evaluation = *judge;
   evaluation.run();
@@ -200,7 +186,7 @@ void eval_objects(const EvalFlags& flags) {
     } else {
       print_text(scores, evaluation.judged(), labels);
     }
-    if (!has_page) return;
+    if (flags.page.empty()) return;
     write_page("eval", counted(evaluation.page().images(), "image"), flags.page,
                evaluation.page().page());
   });

@@ -155,8 +155,7 @@ std::vector<std::string> documents_of(const EvalFlags& flags) {
 void eval_text(const EvalFlags& flags) {
   check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
         flags.model);
-  const bool has_page = wants_page(flags.page);
-  const Precision precision = apply_translate_flags(flags);
+  const bool has_page = !flags.page.empty();
   const LoadedModel model = load_prompt_model(flags.model);
   const auto* language = model.model->as<LanguageModel>();
   check(language != nullptr, ErrorKind::data,
@@ -176,13 +175,13 @@ void eval_text(const EvalFlags& flags) {
                                    .stride = flags.stride,
                                    .memory = !flags.no_memory,
                                    .batch_tokens = flags.batch_tokens,
-                                   .precision = precision,
+                                   .precision = flags.chosen_precision,
                                    .details = has_page ? inspect::kPagePredictions : 0});
   const auto parts = dist::share_out_each<WindowsLikelihood>(
       *flags.group, prediction.parts(), [&](int64_t part) { return prediction.predict(part); });
   do_on_rank_0(*flags.group, [&] {
     const TextReport report{units, prediction.join(parts)};
-    print_result(flags.json ? as_json(report, precision) : as_text(report));
+    print_result(flags.json ? as_json(report, flags.chosen_precision) : as_text(report));
     if (!has_page) return;
     write_page(
         "eval", "a page", flags.page,

@@ -139,8 +139,7 @@ std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& ch
 }
 
 void eval_translation(const EvalFlags& flags) {
-  const bool has_page = wants_page(flags.page);
-  const Precision precision = apply_translate_flags(flags);
+  const bool has_page = !flags.page.empty();
   const train::BleuOptions bleu = flags.bleu();
   dist::Group& group = *flags.group;
   PairLines pairs;
@@ -151,7 +150,7 @@ void eval_translation(const EvalFlags& flags) {
   const auto read = [&] {
     pairs = read_pairs(flags.source, flags.reference, "eval");
     loaded.emplace(load_translation_model(flags.model));
-    options = translate_options(flags, *loaded, precision);
+    options = translate_options(flags, *loaded, flags.chosen_precision);
     options.scores = false;
     source =
         line_ids(*loaded, source_ids, pairs.source,
@@ -177,7 +176,8 @@ void eval_translation(const EvalFlags& flags) {
         .lines = static_cast<int64_t>(pairs.source.size()),
         .words = words};
     print_result(flags.json ? as_json(report, options) : as_text(report));
-    report_cut("eval", cut, model);
+    warn_of_cut("eval", cut, std::ssize(pairs.source) + std::ssize(pairs.target),
+                model.translator().facts().longest_source);
     if (has_page)
       write_page("eval", "a page", flags.page, page_of(pairs, hypotheses, report, flags));
   });

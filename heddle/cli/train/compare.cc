@@ -107,7 +107,10 @@ void run(const Flags& flags) {
   } else if (runs.size() > 1) {
     fmt::print("\nTheir settings are the same.\n");
   }
-  if (!flags.page.empty()) inspect::write_comparison(flags.page, runs);
+  if (!flags.page.empty()) {
+    write_page("compare", counted(std::ssize(runs), "run"), flags.page,
+               inspect::comparison_page(runs));
+  }
 }
 
 }  // namespace

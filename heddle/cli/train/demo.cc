@@ -9,6 +9,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/train/demo.h"
 #include "heddle/infer/decoding/translate.h"
@@ -100,7 +101,7 @@ void run_text_demo(const std::string& out) {
 }
 
 void run(const Flags& flags) {
-  if (flags.threads > 0) set_num_threads(flags.threads);
+  apply_threads(flags.threads);
   if (flags.has_images) return run_image_demo(flags.out.empty() ? "runs/shapes" : flags.out);
   run_text_demo(flags.out.empty() ? "runs/phrasebook" : flags.out);
 }
@@ -128,7 +129,7 @@ void add_demo(Subcommand& app) {
                      "runs/shapes]");
   command.add_flag("--images", flags.has_images,
                    "draw images of shapes, train a small ViT on them, and show where it looks");
-  command.add_option("-t,--threads", flags.threads, "threads").positive();
+  add_threads_flag(command, flags.threads);
 }
 
 }  // namespace heddle::cli

@@ -29,7 +29,6 @@ constexpr const char* kModelHelp =
 struct TrainFlags {
   std::vector<std::string> inputs;
   std::string type = "bpe", out;
-  int threads = 0;
   bool no_byte_fallback = false;
   TokenizerTraining training;
 };
@@ -218,11 +217,10 @@ void add_train_command(Subcommand& parent) {
   app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write")
       .required()
       .writes_file();
-  app.add_setting("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included");
+  app.add_setting("--vocab-size", t.vocab_size, "tokens, 4 special and 256 bytes included");
   app.add_setting("--type", flags.type, "bpe or unigram");
   app.add_setting("--seed", t.seed, "chooses the sample of a large corpus");
-  app.add_option("-t,--threads", flags.threads, "accepted; training takes one, for equal bytes");
-  app.add_setting("--coverage", t.character_coverage, "share of characters with their own piece");
+  app.add_setting("--coverage", t.character_coverage, "share of characters that are tokens");
   app.add_setting("--max-sentences", t.max_sentences, "lines beyond this are sampled");
   app.add_setting("--normalization", t.normalization,
                   "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf");

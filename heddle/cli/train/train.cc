@@ -15,6 +15,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
 #include "heddle/cli/group_flags.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/inspect/run_history.h"
@@ -339,7 +340,7 @@ void check_flags(const Flags& f, const train::TrainConfig& config) {
   }
 }
 
-// That, then the preset, then the flags.
+// first_config(), and over it the preset, then the flags.
 train::TrainConfig make_config(const Flags& f) {
   train::TrainConfig config = first_config(f);
   check_flags(f, config);
@@ -348,7 +349,7 @@ train::TrainConfig make_config(const Flags& f) {
   return config;
 }
 
-// The same for a run, which must end.
+// make_config() of a run, which must end: with a limit where none is given.
 train::TrainConfig config_of_run(const Flags& f) {
   train::TrainConfig config = make_config(f);
   if (train::set_default_end(config)) {
@@ -403,7 +404,7 @@ void report(const train::RunResult& r, const train::RunOptions& run) {
 
 // Rank 0 speaks for all.
 void run(Flags& flags) {
-  if (flags.threads > 0) set_num_threads(flags.threads);
+  apply_threads(flags.threads);
   flags.ranks.wire = wire_type(flags.wire);
   const std::unique_ptr<dist::Group> group = dist::make_group(flags.ranks);
   flags.run.any_cpu = flags.ranks.any_cpu;
@@ -458,8 +459,7 @@ void add_train(Subcommand& app) {
                      "what they show");
   command.add_flag("--overwrite", flags.run.overwrite,
                    "replace the run that stands there, once the new one has a model");
-  command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")
-      .positive();
+  add_threads_flag(command, flags.threads, "; the result does not depend on them");
   add_group_flags(command, flags.ranks);
   add_wire_flag(command, flags.wire);
   // Not before they are needed: making them takes more than half of a start of the program.

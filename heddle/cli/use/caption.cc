@@ -129,7 +129,8 @@ void caption_shared(const Flags& flags, dist::Group& group) {
   check(!flags.maps || flags.json, ErrorKind::usage,
         "--maps are numbers of the JSON lines; give --json too, or --page for a page of them");
   flags.search.check_draws();
-  const Precision precision = apply_caption_flags(flags);
+  check_caption_flags(flags);
+  const Precision precision = apply_translate_flags(flags);
   const bool has_page = wants_page(flags.page);
   check_same_files(group, flags.ranks, flags.model, precision);
   Captioning captioning(flags, precision);
@@ -152,7 +153,7 @@ void add_caption(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "caption", "Captions of images: a sentence each, and where each word looked", run);
   flags.command = command;
-  command.add_option("model", flags.model, "a model directory, or a run").required();
+  add_model_argument(command, flags.model);
   command.add_option("image", flags.images, "JPEG or PNG files").required();
   add_target_flags(command, flags, "caption", " [as the model says, or 48]");
   command.add_setting("--n-best", flags.n_best,

@@ -87,7 +87,7 @@ void add_detect(Subcommand& app) {
       "detect", "Objects of images: class, score and box (left, top, right, bottom, in pixels)",
       run);
   flags.command = command;
-  command.add_option("model", flags.model, "a model directory, or a run").required();
+  add_model_argument(command, flags.model);
   command.add_option("image", flags.images, "JPEG or PNG files").required();
   command.add_setting("--threshold", flags.threshold, "least score of an object");
   command.add_flag("--json", flags.json, "a line of JSON an image");

@@ -57,7 +57,7 @@ void run(const Flags& flags) {
 void add_forward(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "forward", "One pass over tensors of a file, under Hugging Face's names and shapes", run);
-  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  add_model_argument(command, flags.model);
   command.add_option("image", flags.images,
                      "JPEG or PNG files in place of --input, of a model that reads images");
   command.add_option(

@@ -193,7 +193,7 @@ void print_bad(const std::string& message, const Flags& flags, Results out) {
   out.print(flags.json ? json.dump() : "");
 }
 
-// The same of a server's model.
+// Asks the model of a server, --server.
 void run_remotely(const Flags& flags) {
   check(!flags.alignment || !flags.shows_several(), ErrorKind::usage,
         "--alignment: a server aligns the best translation alone; leave out --n-best");
@@ -264,8 +264,9 @@ void run_here(const Flags& flags, dist::Group& group) {
             unknown.look_at(lines);
           },
       .skip = [&](const std::string& message, Results out) { print_bad(message, flags, out); }};
-  answer_lines(group, "translate", flags.lines, kBlock, answers);
-  report_cut("translate", sum_of_ranks(group, cut), model);
+  const int64_t lines = answer_lines(group, "translate", flags.lines, kBlock, answers);
+  warn_of_cut("translate", sum_of_ranks(group, cut), lines,
+              model.translator().facts().longest_source);
   for (const auto& words : all_of_ranks(group, unknown.words())) unknown.add(words);
   unknown.report();
 }

@@ -248,26 +248,67 @@ std::vector<float> roll_out(const ImageSubject& subject, const std::vector<size_
   return result;
 }
 
-}  // namespace
-
-ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& options) {
-  ImageMaps maps{.heads = chosen_heads(subject, options), .rollout = {}};
+// Whole maps where all fit; else rows of tokens, and of each other row the largest weights.
+void choose_what_is_kept(const ImageSubject& subject, int64_t most_weights,
+                         std::vector<ImageHead>& heads) {
   int64_t all = 0, rows = 0;
-  for (ImageHead& head : maps.heads) {
+  for (const ImageHead& head : heads) {
     const ImageCall& call = subject.calls()[head.call];
     all += weights_of(windows_of(subject, call));
     rows += subject.grids()[call.queries].cells();
-    head.whole_rows = std::ssize(subject.grids()[call.queries].tokens);
   }
-  for (ImageHead& head : maps.heads) {
-    if (all <= options.most_weights) {
+  for (ImageHead& head : heads) {
+    if (all <= most_weights) {
       head.whole_rows = 0;
       continue;
     }
     const ImageCall& call = subject.calls()[head.call];  // its windows are of one size
     const int64_t keys = std::ssize(windows_of(subject, call).front().keys);
-    head.kept = std::min(keys, std::clamp(options.most_weights / rows, kLeastKept, kMostKept));
+    head.whole_rows = std::ssize(subject.grids()[call.queries].tokens);
+    head.kept = std::min(keys, std::clamp(most_weights / rows, kLeastKept, kMostKept));
   }
+}
+
+// Adds the weights of a call to its heads in `heads`, and to `fused` unless that is null.
+void gather(const ImageSubject& subject, size_t c, const nn::AttentionCall& seen,
+            std::vector<ImageHead>& heads, FusedHeads* fused) {
+  const ImageCall& call = subject.calls()[c];
+  const std::vector<AttentionWindow> windows = windows_of(subject, call);
+  for (int64_t h = 0; h < call.heads; ++h) {
+    const auto head =
+        std::ranges::find_if(heads, [&](const ImageHead& x) { return x.call == c && x.head == h; });
+    if (head == heads.end() && fused == nullptr) continue;
+    std::optional<HeadGatherer> gatherer;
+    if (head != heads.end()) gatherer.emplace(subject, *head);
+    size_t at = 0;
+    for (size_t s = 0; s < windows.size(); ++s) {
+      const Tensor weights = seen.weights(static_cast<int64_t>(s), h);
+      if (gatherer) gatherer->add(windows[s], weights);
+      if (fused != nullptr) fused->add(weights, at, call.heads);
+      at += static_cast<size_t>(weights.elements());
+    }
+  }
+}
+
+Rollout rollout_of(const ImageSubject& subject, const std::vector<size_t>& rolled,
+                   const std::vector<FusedHeads>& fused) {
+  const ImageCall& last = subject.calls()[rolled.back()];
+  Rollout rollout{.mean = {},
+                  .max = {},
+                  .rows = rolled_rows(subject.grids()[last.queries]),
+                  .queries = last.queries,
+                  .keys = subject.calls()[rolled.front()].keys,
+                  .layers = std::ssize(rolled)};
+  rollout.mean = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::mean);
+  rollout.max = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::max);
+  return rollout;
+}
+
+}  // namespace
+
+ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& options) {
+  ImageMaps maps{.heads = chosen_heads(subject, options), .rollout = {}};
+  choose_what_is_kept(subject, options.most_weights, maps.heads);
   const std::vector<size_t> rolled = rolled_calls(subject);
   std::vector<FusedHeads> fused(subject.calls().size());
   nn::Observer observer;
@@ -276,35 +317,10 @@ ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& optio
     if (call == subject.calls().end()) return;
     const auto c = static_cast<size_t>(call - subject.calls().begin());
     const bool is_rolled = std::ranges::find(rolled, c) != rolled.end();
-    const std::vector<AttentionWindow> windows = windows_of(subject, *call);
-    for (int64_t h = 0; h < call->heads; ++h) {
-      const auto head = std::ranges::find_if(
-          maps.heads, [&](const ImageHead& x) { return x.call == c && x.head == h; });
-      if (head == maps.heads.end() && !is_rolled) continue;
-      std::optional<HeadGatherer> gatherer;
-      if (head != maps.heads.end()) gatherer.emplace(subject, *head);
-      size_t at = 0;
-      for (size_t s = 0; s < windows.size(); ++s) {
-        const Tensor weights = seen.weights(static_cast<int64_t>(s), h);
-        if (gatherer) gatherer->add(windows[s], weights);
-        if (is_rolled) fused[c].add(weights, at, call->heads);
-        at += static_cast<size_t>(weights.elements());
-      }
-    }
+    gather(subject, c, seen, maps.heads, is_rolled ? &fused[c] : nullptr);
   };
   subject.pass(observer);
-  if (!rolled.empty()) {
-    const ImageCall& last = subject.calls()[rolled.back()];
-    Rollout rollout{.mean = {},
-                    .max = {},
-                    .rows = rolled_rows(subject.grids()[last.queries]),
-                    .queries = last.queries,
-                    .keys = subject.calls()[rolled.front()].keys,
-                    .layers = std::ssize(rolled)};
-    rollout.mean = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::mean);
-    rollout.max = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::max);
-    maps.rollout = std::move(rollout);
-  }
+  if (!rolled.empty()) maps.rollout = rollout_of(subject, rolled, fused);
   if (!options.importance) return maps;
   for (ImageHead& head : maps.heads) {
     const ImageCall& call = subject.calls()[head.call];

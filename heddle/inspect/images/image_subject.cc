@@ -10,6 +10,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/infer/answers.h"
 #include "heddle/infer/detect.h"
+#include "heddle/inspect/matrix.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::inspect {
@@ -209,13 +210,7 @@ double ImageSubject::change(const nn::Observer& observer) const {
         static_cast<size_t>(std::ranges::max_element(plain_.logits) - plain_.logits.begin());
     return log_probability(plain_.logits, most) - log_probability(now.logits, most);
   }
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < now.states.size(); ++i) {
-    const double d = now.states[i] - plain_.states[i];
-    difference += d * d;
-    size += static_cast<double>(plain_.states[i]) * plain_.states[i];
-  }
-  return size > 0 ? std::sqrt(difference / size) : 0;
+  return relative_change(plain_.states, now.states);
 }
 
 Json image_json(const Image& image, int64_t longest) {
