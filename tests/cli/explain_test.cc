@@ -51,7 +51,7 @@ TEST_F(Explain, weights_next_to_zero_are_on_the_page_too) {
   const std::string page = (folder / "page.html").string();
   const CliResult result = explain({"--scores", "0 -720", "--page", page});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(read_file(page).find("[1.0,0.0]"), std::string::npos);
+  EXPECT_NE(read_file(page).find("[[1.0, 0.0]]"), std::string::npos);
 }
 
 TEST_F(Explain, run_is_called_by_its_name) {

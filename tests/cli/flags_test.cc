@@ -63,11 +63,11 @@ TEST(Flags, each_thing_has_one_flag_in_all_commands) {
   std::set<std::string> outputs, pages, threads;
   for (const Words& words : commands) {
     for (const std::string& flag : flags_of(help_of(words))) {
-      if (flag.starts_with("-o") || flag.find("--out") != flag.npos) {
-        outputs.insert(flag.substr(0, flag.find(' ')));
+      const std::string names = flag.substr(0, flag.find(' '));
+      if (names.starts_with("-o") || names.ends_with("--out") || names.ends_with("--output")) {
+        outputs.insert(names);
       }
       if (flag.find("FILE.html") != flag.npos) pages.insert(flag);
-      const std::string names = flag.substr(0, flag.find(' '));
       if (names.ends_with("--threads")) threads.insert(names);
     }
   }
