@@ -55,9 +55,10 @@ class Pool {
   void set_threads(int threads) { threads_.store(threads < 1 ? 1 : threads); }
 
   void run(int64_t n, void (*body)(void*, int64_t), void* context) {
-    // Another thread's loop has the workers: this one runs alone.
+    // Another thread's loop has the workers: this one runs alone, and so do the loops inside it.
     std::unique_lock owner(owner_, std::try_to_lock);
     if (!owner.owns_lock()) {
+      const RunAlone alone(true);
       for (int64_t i = 0; i < n; ++i) body(context, i);
       return;
     }

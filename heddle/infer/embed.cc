@@ -233,8 +233,10 @@ Pooling pooling_of(const std::string& name) {
   fail(ErrorKind::usage, "unknown pooling '{}'; there are {}", name, fmt::join(known, ", "));
 }
 
-SentenceEncoder load_sentence_encoder(const std::string& path) {
-  if (!path_exists(join_path(path, kModulesName))) return {load_text_model(path), {}};
+SentenceEncoder load_sentence_encoder(const std::string& given) {
+  const bool has_modules = path_exists(join_path(given, kModulesName));
+  const std::string path = has_modules ? given : find_model_dir(given);
+  if (!path_exists(join_path(path, kModulesName))) return {load_text_model(given), {}};
   const std::vector<SentenceModule> modules = read_sentence_modules(path);
   SentenceEncoder encoder{load_text_model(modules[0].folder), {}};
   read_limits(modules[0].folder, encoder);

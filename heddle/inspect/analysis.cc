@@ -154,11 +154,13 @@ class Analyzer {
     Workload w = a_.workload;
     int64_t& length = both_ != nullptr ? w.target : w.source;
     const auto n = static_cast<double>(length);
-    double f[3];
-    for (int i = 0; i < 3; ++i) {
+    const int64_t measured = std::min<int64_t>(3, length);
+    double f[3] = {};
+    for (int64_t i = 0; i < measured; ++i) {
       length = i + 1;
       f[i] = static_cast<double>(sum_flops(pass(w, {}).steps));
     }
+    if (measured < 3) return f[0] + f[1];
     const double c2 = (f[2] - 2 * f[1] + f[0]) / 2, c1 = f[1] - f[0] - 3 * c2;
     const double c0 = f[0] - c1 - c2;
     return c0 * n + c1 * n * (n + 1) / 2 + c2 * n * (n + 1) * (2 * n + 1) / 6;

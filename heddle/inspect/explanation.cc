@@ -336,9 +336,11 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
         "How near each query (row) is to each key (column): 0 if they are equal, the lower the "
         "farther.";
   }
-  head.scores = g.scores ? *g.scores : Matrix(g.q->rows, g.k->rows);
-  head.mask = mask_of(head.scores.rows, head.scores.cols, g.is_causal);
-  check_sizes(g, head.scores.rows, head.scores.cols);
+  const int64_t queries = g.scores ? g.scores->rows : g.q->rows;
+  const int64_t keys = g.scores ? g.scores->cols : g.k->rows;
+  check_sizes(g, queries, keys);
+  head.scores = g.scores ? *g.scores : Matrix(queries, keys);
+  head.mask = mask_of(queries, keys, g.is_causal);
   if (g.q) head.scores = scores_of(*g.q, *g.k, g.score);
   if (g.v) head.v = *g.v;
   const double root = g.q && g.score == Score::dot ? std::sqrt(static_cast<double>(g.q->cols)) : 1;

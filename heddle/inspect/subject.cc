@@ -9,6 +9,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/words.h"
 #include "heddle/inspect/matrix.h"
 #include "heddle/text/strings/strings.h"
@@ -184,7 +185,11 @@ SubjectText subject_text(const LoadedModel& model, const std::string& given,
   SubjectText text;
   text.source = options.ids.empty() ? text_ids(*model.tokenizer, stack.max_length(), options)
                                     : Encoding{.ids = options.ids, .types = {}};
-  nn::check_ids(text.source.ids, stack.vocab_size(), field_name("ids"), ErrorKind::usage);
+  if (options.ids.empty()) {
+    check_tokenizer_ids(model, text.source.ids);
+  } else {
+    nn::check_ids(text.source.ids, stack.vocab_size(), field_name("ids"), ErrorKind::usage);
+  }
   text.texts = {options.ids.empty() ? options.source
                                     : fmt::format("{}", fmt::join(options.ids, " "))};
   return text;

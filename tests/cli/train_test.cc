@@ -233,6 +233,7 @@ TEST_F(TrainCommand, bad_flags_are_usage_errors_that_leave_nothing) {
   refused({"--dropout", "much"}, {"--dropout", "'much'", "number"});
   refused({"--optimizer", "lion"}, {"--optimizer", "lion", "adamw"});
   refused({"--threads", "-1"}, {"--threads is -1"});
+  refused({"--adam-epsilon", "0"}, {"--adam-epsilon is 0"});
   train::TrainConfig config = five_updates();
   config.stack.set("decoder_attention_heads", 3);
   expect_refused(train("run", config), 2, {"d_model 32", "3 heads"});

@@ -58,6 +58,19 @@ TEST_F(StackRun, adapter_goes_on_in_the_same_bits_and_equals_the_merged_model) {
               on_base.parameters.all()[i]->value().to_floats())
         << merged.parameters.all()[i]->name();
   }
+  // Another shape of as many numbers does not fit.
+  std::vector<std::vector<float>> values;
+  for (const std::string& name : adapter.names()) values.push_back(adapter.info(name).floats());
+  std::vector<NamedTensorView> views;
+  for (const std::string& name : adapter.names()) {
+    std::vector<int64_t> shape = adapter.info(name).shape;
+    if (name.ends_with("classifier.weight")) std::swap(shape[0], shape[1]);
+    views.push_back({name, DType::f32, shape, std::as_bytes(std::span(values[views.size()]))});
+  }
+  write_safetensors(folder_ / "whole/last/adapter_model.safetensors", views, {{"format", "pt"}});
+  expect_error(ErrorKind::data,
+               {"classifier.weight' has shape [16, 2]; that of the model is [2, 16]"},
+               [&] { load_model(folder_ / "whole/last"); });
 }
 
 TEST_F(StackRun, weights_are_trained_whole_beside_adapters_and_frozen_layers_have_none) {

@@ -265,7 +265,8 @@ const std::string& Json::get_string(std::string_view key, std::string_view sourc
   return at(key, source).as_string(key_name(key, source));
 }
 
-// Adding a member may move those before it: never `a["x"] = a["y"]` where `x` may be new, as `a["y"]` is read after.
+// Adding a member may move those before it: never `a["x"] = a["y"]` where `x` may be new, as
+// `a["y"]` is read after.
 Json& Json::operator[](std::string_view key) {
   if (is_null()) value_ = Object();
   auto* object = std::get_if<Object>(&value_);

@@ -2,6 +2,7 @@
 #include "heddle/infer/loading/adapter.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "heddle/io/safetensors.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/models/image_model.h"
+#include "heddle/nn/parameter_parts.h"
 
 namespace heddle {
 namespace {
@@ -70,10 +72,11 @@ void fill_whole(nn::Parameters& parameters, const std::string& name, const Tenso
                 const std::string& source) {
   const auto [p, part] = find_part(parameters, name);
   check(p != nullptr, ErrorKind::data, "{}: the model has no '{}'", source, name);
-  check(part.rows * p->elements() == p->shape()[0] * values.elements(), ErrorKind::data,
-        "{}: '{}' has {} numbers, which do not fit the model", source, name, values.elements());
   check(part.layout == nn::Layout::as_is, ErrorKind::data,
         "{}: '{}' lies transposed, which heddle does not support here", source, name);
+  const Shape shape = nn::file_shape(*p, part);
+  check(values.shape() == shape, ErrorKind::data, "{}: '{}' has shape {}; that of the model is {}",
+        source, name, values.shape().str(), shape.str());
   const int64_t row = p->elements() / p->shape()[0];
   std::memcpy(p->value().data<float>() + part.begin * row, values.data<float>(),
               static_cast<size_t>(values.elements()) * sizeof(float));
@@ -93,6 +96,13 @@ bool is_of_other_classes(const Shape& from, const Shape& to, int64_t from_classe
 const nn::GridPositions* grid_positions(const Model& model) {
   const auto* images = model.as<ImageModel>();
   return images == nullptr ? nullptr : images->grid_positions();
+}
+
+// Whether the folder has a file that open_weights() opens.
+bool has_weights(const std::string& folder) {
+  return std::ranges::any_of(
+      std::array{kWeightsName, kWeightsIndexName, kTorchWeightsName, kTorchIndexName},
+      [&](const char* name) { return path_exists(join_path(folder, name)); });
 }
 
 }  // namespace
@@ -175,8 +185,7 @@ std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& f
 }
 
 bool is_adapter_alone(const std::string& folder) {
-  return path_exists(join_path(folder, kAdapterConfigName)) &&
-         !path_exists(join_path(folder, kWeightsName));
+  return path_exists(join_path(folder, kAdapterConfigName)) && !has_weights(folder);
 }
 
 std::string adapter_base(const std::string& folder) {

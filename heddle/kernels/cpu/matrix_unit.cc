@@ -34,8 +34,8 @@ MatrixUnit of_this_machine() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & (1u << 11))) return MatrixUnit::vectors;
   const unsigned tiles = d;
   if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & (1u << 5))) return MatrixUnit::avx512_vnni;
-  constexpr unsigned kTileAndBf16 = (1u << 24) | (1u << 22);
-  if ((tiles & kTileAndBf16) != kTileAndBf16) return MatrixUnit::avx512_bf16;
+  constexpr unsigned kTileBf16AndInt8 = (1u << 24) | (1u << 22) | (1u << 25);
+  if ((tiles & kTileBf16AndInt8) != kTileBf16AndInt8) return MatrixUnit::avx512_bf16;
   // Linux lets a process use the tiles after it has asked (ARCH_REQ_XCOMP_PERM, XTILEDATA).
   const bool allowed = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
   return allowed ? MatrixUnit::amx : MatrixUnit::avx512_bf16;
