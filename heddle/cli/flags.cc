@@ -90,6 +90,13 @@ bool is_page_name(const std::string& path) {
   return path.ends_with(".html") || path.ends_with(".htm");
 }
 
+void check_page_name(const std::string& path) {
+  check(path.empty() || is_page_name(path), ErrorKind::usage,
+        "--page is '{}', and a page is called FILE.html; results go to the standard output: "
+        "add '> {}'",
+        path, path);
+}
+
 bool wants_page(const std::string& path) {
   if (!path.empty()) inspect::check_output(path, "the page");
   return !path.empty();
@@ -114,7 +121,8 @@ void add_text_flags(Subcommand& command, TextFlags& flags, AnswersOf answers) {
   command
       .add_option("--text", flags.texts,
                   "a text, instead of lines of the standard input; may come often")
-      .may_be_empty();
+      .may_be_empty()
+      .allow_extra_args(false);
   add_page_flag(command, flags.page, "also write a page of the results");
   add_skip_flag(command, flags.lines, true, answers);
 }

@@ -135,9 +135,29 @@ TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"serve", "m", "--queue-seconds", "10000000000"},
                  "--queue-seconds is 10000000000; it must be from 1 to 1000000000");
   expect_refused({"serve", "m", "--max-texts", "9223372036854775807"}, "--max-texts is");
+  expect_refused({"generate", "--server", "http://localhost:1", "-p", "x", "--samples", "-1"},
+                 "--samples -1");
+  expect_refused({"translate", "--server", "http://localhost:1", "--max-length", "-5"},
+                 "--max-length is -5");
+  expect_refused({"align", "m", "--json"}, "it needs --gold FILE");
+  expect_refused({"augment", "x.png", "-o", "x.txt"}, "a page is called FILE.html");
+  expect_refused({"analyze", "gpt2", "--image", "32", "--patch", "4", "--window", "-3"},
+                 "--window is -3");
   expect_refused({"load", "http://localhost:1", "--rate", "1e-11"}, "--rate is 1e-11");
   expect_refused({"load", "http://localhost:1", "--seconds", "1e10"}, "--seconds is");
   expect_refused({"translate", "--server", "http://localhost:1", "--wait", "1e300"}, "--wait is");
+}
+
+class TextFlags : public LanguageModelFixture {};
+
+// CLI11 takes what stands in brackets for a list.
+TEST_F(TextFlags, brackets_and_commas_of_a_prompt_are_its_own) {
+  for (const std::string prompt : {"[my, dog]", "[INST] the old man [/INST]", "[]", "{}"}) {
+    const CliResult given = run_heddle({"generate", model(), "--prompt", prompt, "--echo"});
+    EXPECT_EQ(given.exit_code, 0) << given.err;
+    EXPECT_EQ(given.out,
+              run_heddle({"generate", model(), "--echo"}, with_input(prompt + "\n")).out);
+  }
 }
 
 // An unset variable of a script: `--out "$RUN"`.

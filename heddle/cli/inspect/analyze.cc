@@ -47,8 +47,8 @@ void use_image(Flags& f) {
   const int64_t side = image / f.patch;
   f.workload.source = side * side;
   const int64_t window = f.workload.window;
-  check(window <= side, ErrorKind::usage, "--window {} is larger than the {} x {} patches", window,
-        side, side);
+  check(window >= 0 && window <= side, ErrorKind::usage,
+        "--window is {}; it must be from 0 to the {} x {} patches", window, side, side);
   f.workload.window = window * window;
 }
 

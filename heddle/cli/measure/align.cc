@@ -318,6 +318,10 @@ void check_flags(const Flags& flags) {
         "--gold-base is {}; words count from 0 or 1", flags.gold_base);
   check(!flags.each || !flags.gold.empty(), ErrorKind::usage,
         "--each-head compares heads by their error rate; it needs --gold FILE");
+  check(!flags.json || !flags.gold.empty(), ErrorKind::usage,
+        "--json is of the error rate; it needs --gold FILE");
+  check(!flags.lines.skip_bad || (flags.gold.empty() && flags.output.empty()), ErrorKind::usage,
+        "--skip-bad is of alignments on the standard output; leave it out, or --output and --gold");
 }
 
 void run(const Flags& flags) {

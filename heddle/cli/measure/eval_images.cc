@@ -181,6 +181,9 @@ void eval_images(const EvalFlags& flags) {
   check(flags.views == 1 || flags.views == 2, ErrorKind::usage,
         "--views is {}; an image has 1 view, and with its mirror image 2", flags.views);
   const ImageReader reader = load_image_reader(flags.model);
+  check(class_scale(reader.model()) != ClassScale::none && reader.model().labels().size() >= 2,
+        ErrorKind::data, "{}: it gives no probabilities of classes, 2 or more, to be measured",
+        flags.model);
   std::optional<ImageJudge> judge;
   agree(
       *flags.group, "the data", [&] { judge.emplace(flags, reader); },

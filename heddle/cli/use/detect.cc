@@ -43,10 +43,7 @@ void print_boxes(const std::string& path, const std::vector<std::string>& labels
 void detect_shared(const Flags& flags, dist::Group& group) {
   check(flags.threshold >= 0 && flags.threshold <= 1, ErrorKind::usage,
         "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
-  check(flags.page.empty() || is_page_name(flags.page), ErrorKind::usage,
-        "--page is '{}', and a page is called FILE.html; results go to the standard output: "
-        "add '> {}'",
-        flags.page, flags.page);
+  check_page_name(flags.page);
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   check_same_files(group, flags.ranks, flags.model, precision);

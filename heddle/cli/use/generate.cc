@@ -49,16 +49,10 @@ const char* finish_reason(const Continuation& c) {
 }
 
 GenerateOptions options_of(const Flags& f, SearchConfig search, const Precision& precision) {
-  check(
-      f.n_best == 1 || f.samples == 1, ErrorKind::usage,
-      "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
   const bool samples = f.samples_tokens();
   const int64_t beam = (samples ? f.search : search).beam.value_or(1);
-  const int64_t most = std::max(f.n_best, f.samples), fewest = std::min(f.n_best, f.samples);
-  check(fewest >= 1 && most <= 4096, ErrorKind::usage,
-        "--n-best is {} and --samples {}; they must be from 1 to 4096", f.n_best, f.samples);
   search.beam = std::max(beam, samples ? 1 : f.n_best);
-  search.n_best = most;
+  search.n_best = std::max(f.n_best, f.samples);
   search.samples = samples;
   if (f.search.min_new_tokens) search.min_length.reset();
   const int64_t least = search.min_new_tokens.value_or(0), wanted = wanted_tokens(search);
@@ -291,8 +285,14 @@ void take_json_schema(const Flags& flags, const LoadedModel& model, GenerateOpti
                                             model.tokens().vocab_size(), options.search.ends());
 }
 
-// What is wrong before the model is read.
+// What is wrong before the model is read, or the server asked.
 void check_flags(const Flags& flags) {
+  check(
+      flags.n_best == 1 || flags.samples == 1, ErrorKind::usage,
+      "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
+  check(std::min(flags.n_best, flags.samples) >= 1 && std::max(flags.n_best, flags.samples) <= 4096,
+        ErrorKind::usage, "--n-best is {} and --samples {}; they must be from 1 to 4096",
+        flags.n_best, flags.samples);
   check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
         "--top is {}; it must be from 1 to 100000", flags.top);
   check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
@@ -325,7 +325,6 @@ void continue_all(const Flags& flags, const LoadedModel& model, const GenerateOp
 }
 
 void run_here(const Flags& flags) {
-  check_flags(flags);
   const Precision precision = apply_compute_flags(flags.compute);
   wants_page(flags.page);
   const LoadedModel model = load_prompt_model(flags.model);
@@ -352,6 +351,7 @@ void run(const Flags& flags) {
                   {"--prompt", "--prompts", "--skip-bad", "--max-new-tokens", "--stop", "--echo",
                    "--sample", "--samples", "--temperature", "--top-k", "--top-p", "--min-p",
                    "--seed", "--repetition-penalty"});
+  check_flags(flags);
   return is_remote ? run_remotely(flags) : run_here(flags);
 }
 
@@ -367,7 +367,8 @@ void add_output_flags(Subcommand& c, Flags& f) {
                "what is written is a JSON text that this schema allows, whatever the model: a part "
                "of JSON Schema, {\"type\": \"object\"} for any object")
       .type_name("FILE");
-  c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
+  c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable")
+      .allow_extra_args(false);
   add_search_flags(c, f.search, {"num_beams"});
   c.add_setting("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam");
   add_search_flags(

@@ -15,7 +15,8 @@ constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 20};
 void add_prompt_flags(Subcommand& c, PromptFlags& f) {
   c.add_option("-p,--prompt", f.prompts,
                "what the text goes on from; repeatable; without it lines of standard input")
-      .may_be_empty();
+      .may_be_empty()
+      .allow_extra_args(false);
   c.add_option("--prompts", f.lines.path, "a file with a prompt a line").type_name("FILE");
   add_skip_flag(c, f.lines);
   c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30").delimiter(',');
