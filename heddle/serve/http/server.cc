@@ -41,7 +41,10 @@ void HttpServer::Implementation::post(std::function<void()> task) {
     posted_.push_back(std::move(task));
     if (posted_.size() > 1) return;
   }
-  asio::post(context_, [self = shared_from_this()] {
+  // A reply may come when nothing runs any more: what it leaves must not hold what holds it.
+  asio::post(context_, [weak = weak_from_this()] {
+    const std::shared_ptr<Implementation> self = weak.lock();
+    if (!self) return;
     std::vector<std::function<void()>> tasks;
     {
       const std::lock_guard lock(self->posted_mutex_);
