@@ -57,8 +57,8 @@ Option add_page_flag(Subcommand& command, std::string& path, const char* help,
                      const char* names = "--page");
 /// Whether it is a name that pages have: FILE.html, or .htm.
 bool is_page_name(const std::string& path);
-/// Where -o is a page's flag: what is called otherwise was meant for the results.
-/// Errors: usage for another name, unless it is empty.
+/// Where -o is a page's flag, beside results that are printed: they were meant by another name.
+/// Errors: usage for one, unless it is empty.
 void check_page_name(const std::string& path);
 /// Whether a page is asked for (`path` is not empty). Errors: see inspect::check_output().
 bool wants_page(const std::string& path);

@@ -165,7 +165,7 @@ void TrainConfig::check(const std::string& source) const {
   heddle::check(dist::is_rank_count(shards), ErrorKind::usage, "{}: `shards` {} is no power of two",
                 source, shards);
   heddle::check(
-      adam_epsilon >= 1e-30, ErrorKind::usage,
+      adam_epsilon >= 1e-30 || optimizer.starts_with("sgd"), ErrorKind::usage,
       "{}: `adam_epsilon` is {}; from 1e-30 on no weight without a gradient is divided by 0",
       source, adam_epsilon);
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,

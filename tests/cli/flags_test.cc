@@ -140,7 +140,7 @@ TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"translate", "--server", "http://localhost:1", "--max-length", "-5"},
                  "--max-length is -5");
   expect_refused({"align", "m", "--json"}, "it needs --gold FILE");
-  expect_refused({"augment", "x.png", "-o", "x.txt"}, "a page is called FILE.html");
+  expect_refused({"caption", "m", "x.png", "-o", "x.txt"}, "a page is called FILE.html");
   expect_refused({"analyze", "gpt2", "--image", "32", "--patch", "4", "--window", "-3"},
                  "--window is -3");
   expect_refused({"load", "http://localhost:1", "--rate", "1e-11"}, "--rate is 1e-11");

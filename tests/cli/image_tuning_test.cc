@@ -98,6 +98,14 @@ TEST_F(ImageTuning, adapters_train_resume_and_answer_as_the_merged_model) {
   }
 }
 
+// Its shape in the file of a whole model has one more axis than that in memory.
+TEST_F(ImageTuning, token_that_is_trained_whole_beside_adapters_is_loaded) {
+  const CliResult run = tune("vit", "vit-token", {"--lora-rank", "2", "--train-only", "cls_token"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const CliResult info = run_heddle({"info", path("vit-token") + "/last"});
+  EXPECT_EQ(info.exit_code, 0) << info.err;
+}
+
 // Two of the four classes, images of another size.
 TEST_F(ImageTuning, fewer_classes_and_another_size_begin_a_head_of_their_own) {
   fs::create_directory(path("halves"));

@@ -291,7 +291,7 @@ std::vector<Request> repeating_requests(const Case& c, uint32_t seed) {
   return requests;
 }
 
-TEST_P(EngineOf, drafts_tokens_change_no_bit) {
+TEST_P(EngineOf, drafted_tokens_change_no_bit) {
   const Subject subject(GetParam());
   std::vector<Request> requests = repeating_requests(GetParam(), 3);
   const Results alone = each_alone(subject.model(), requests);

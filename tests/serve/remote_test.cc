@@ -138,7 +138,8 @@ TEST(Remote, what_cannot_be_asked_is_said) {
       {{"translate", serve::model_folder() + "/en-de", "--key-file", "x"}, 2, "--server"},
       {{"translate", "--server", url, "--key-file", "/nowhere"}, 3, "/nowhere"},
       {{"generate", "--server", url, "--json"}, 2, "--json"},
-      {{"generate", "--server", url, "-n", "-1"}, 3, "max_tokens"}};
+      {{"generate", "--server", url, "-n", "-1"}, 2, "--max-new-tokens is -1"},
+      {{"generate", "--server", url, "-n", "2000000000"}, 3, "max_tokens"}};
   for (const auto& [arguments, code, word] : cases) {
     const CliResult result = run_heddle(arguments, with_input("a dog runs\n"));
     EXPECT_EQ(result.exit_code, code) << word << ": " << result.err;

@@ -42,7 +42,6 @@ void run(const Flags& flags) {
         ErrorKind::usage,
         "--mixup-alpha and --cutmix-alpha mix two images; give a second one behind {}",
         flags.image);
-  check_page_name(flags.page);
   wants_page(flags.page);
   const inspect::ImageToAugment image{read_image(flags.image), flags.image};
   inspect::AugmentationView view{.how = flags.how,

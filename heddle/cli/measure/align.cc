@@ -320,7 +320,8 @@ void check_flags(const Flags& flags) {
         "--each-head compares heads by their error rate; it needs --gold FILE");
   check(!flags.json || !flags.gold.empty(), ErrorKind::usage,
         "--json is of the error rate; it needs --gold FILE");
-  check(!flags.lines.skip_bad || (flags.gold.empty() && flags.output.empty()), ErrorKind::usage,
+  const bool is_printed = flags.is_statistical || (flags.gold.empty() && flags.output.empty());
+  check(!flags.lines.skip_bad || is_printed, ErrorKind::usage,
         "--skip-bad is of alignments on the standard output; leave it out, or --output and --gold");
 }
 
@@ -373,7 +374,7 @@ void add_align(Subcommand& app) {
   command.add_option("-o,--output", flags.output, "a file for the alignments")
       .type_name("FILE")
       .writes_file();
-  add_skip_flag(command, flags.lines);
+  add_skip_flag(command, flags.lines, false);
   add_alignment_flags(command, flags.options, {});
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "the error rate as one line of JSON");
