@@ -201,10 +201,10 @@ TEST(Bounds, models_are_loaded_once_more_if_they_were_asked_for_meanwhile) {
     wanted.push_back(translate_lines(model, text, default_options(model))[0].text);
   }
   ASSERT_NE(wanted[1], wanted[2]);
-  const auto lead_to = [&](int seed) {
-    std::filesystem::remove(link);
+  const auto lead_to = [&](int seed) {  // at once: a load may be under way
     std::filesystem::create_directory_symlink(fmt::format("{}/{}", folder.path().string(), seed),
-                                              link);
+                                              link + ".new");
+    std::filesystem::rename(link + ".new", link);
   };
   lead_to(7);
   ServiceOptions options;
