@@ -228,7 +228,7 @@ void take_sampling(SearchConfig& search, const SearchConfig& flags, bool sample)
       std::tie(flags.temperature, flags.top_k, flags.top_p, flags.min_p, flags.seed);
 }
 
-Precision apply_translate_flags(const TranslateFlags& flags) {
+void check_translate_flags(const TranslateFlags& flags) {
   flags.search.check_ranges();
   const int64_t least = flags.min_length.value_or(0), most = flags.max_length.value_or(0);
   check(flags.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
@@ -237,6 +237,10 @@ Precision apply_translate_flags(const TranslateFlags& flags) {
   check(most >= 0 && most <= 1'000'000, ErrorKind::usage,
         "--max-length is {}; it must be from 1 to 1000000, or 0 for one that follows the source's",
         most);
+}
+
+Precision apply_translate_flags(const TranslateFlags& flags) {
+  check_translate_flags(flags);
   return apply_compute_flags(flags.compute);
 }
 

@@ -113,7 +113,9 @@ void add_sampling_flags(Subcommand& command, SearchConfig& search, bool& sample)
 /// model does.
 void take_sampling(SearchConfig& search, const SearchConfig& flags, bool sample);
 
-/// Sets the number of threads. Errors: usage, naming the flag, for values that make no sense.
+/// Errors: usage, naming the flag, for values that make no sense.
+void check_translate_flags(const TranslateFlags& flags);
+/// Checks them, and sets the number of threads. Errors: the same.
 Precision apply_translate_flags(const TranslateFlags& flags);
 
 /// What the flags ask for, laid over what the model's folder says, see default_options(), and the

@@ -1,16 +1,13 @@
 // Image files that a command is given.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "heddle/base/progress.h"
 #include "heddle/cli/lines.h"
 #include "heddle/dist/group.h"
-#include "heddle/dist/share_out.h"
 #include "heddle/vision/image_processor.h"
 
 namespace heddle::cli {
@@ -49,22 +46,5 @@ struct ReadableImages {
 };
 /// Calls f(0) to f(count - 1) in parallel, which may throw data errors.
 ReadableImages read_in_parallel(int64_t count, const std::function<void(size_t)>& f);
-
-/// What judge(first, n) finds in images first .. first + n - 1, `at_once` at a time, in order; says
-/// how far it is. All ranks of the group call it, and share the images.
-template <class Found>
-std::vector<Found> judge_in_passes(dist::Group& group, int64_t images, int64_t at_once,
-                                   const auto& judge) {
-  Progress progress("eval");
-  return dist::share_out_each<Found>(group, (images + at_once - 1) / at_once, [&](int64_t pass) {
-    const int64_t first = pass * at_once;
-    Found found = judge(first, std::min(at_once, images - first));
-    if (progress.is_due()) {
-      progress.update(static_cast<double>(first) / static_cast<double>(images),
-                      fmt::format("{} of {}", format_count(first), counted(images, "image")));
-    }
-    return found;
-  });
-}
 
 }  // namespace heddle::cli

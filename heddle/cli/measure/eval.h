@@ -1,12 +1,16 @@
 // The flags of heddle eval, and what it does with models of each kind.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/group_flags.h"
+#include "heddle/dist/share_out.h"
 #include "heddle/train/metrics/metrics.h"
 
 namespace heddle::cli {
@@ -41,6 +45,23 @@ std::vector<std::string> documents_of(const EvalFlags& flags);
 
 // The ranks of flags.group share what is measured, and rank 0 writes; captions, and objects with a
 // page, rank 0 measures alone.
+
+/// What judge(first, n) finds in images first .. first + n - 1, `at_once` at a time, in order; says
+/// how far it is. All ranks of the group call it, and share the images.
+template <class Found>
+std::vector<Found> judge_in_passes(dist::Group& group, int64_t images, int64_t at_once,
+                                   const auto& judge) {
+  Progress progress("eval");
+  return dist::share_out_each<Found>(group, (images + at_once - 1) / at_once, [&](int64_t pass) {
+    const int64_t first = pass * at_once;
+    Found found = judge(first, std::min(at_once, images - first));
+    if (progress.is_due()) {
+      progress.update(static_cast<double>(first) / static_cast<double>(images),
+                      fmt::format("{} of {}", format_count(first), counted(images, "image")));
+    }
+    return found;
+  });
+}
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.
 void eval_translation(const EvalFlags& flags);

@@ -45,7 +45,7 @@ void say_limits(const serve::ServiceOptions& o) {
 
 void check_limits(const serve::ServiceOptions& o) {
   constexpr int64_t kMost = 1'000'000'000;  // sums and products of some stay below 2^63
-  const auto check_range = [&](const char* key, int64_t value, int64_t least, int64_t most) {
+  const auto check_range = [](const char* key, int64_t value, int64_t least, int64_t most) {
     check(value >= least && value <= most, ErrorKind::usage, "{} is {}; it must be from {} to {}",
           field_name(key), value, least, most);
   };

@@ -197,7 +197,7 @@ void print_bad(const std::string& message, const Flags& flags, Results out) {
 void run_remotely(const Flags& flags) {
   check(!flags.alignment || !flags.shows_several(), ErrorKind::usage,
         "--alignment: a server aligns the best translation alone; leave out --n-best");
-  apply_translate_flags(flags);  // refuses what makes no sense
+  check_translate_flags(flags);
   Json body = Json::object({{"scores", flags.json}});
   const auto add = [&](const char* key, const auto& value) {
     if (value) body[key] = *value;

@@ -257,11 +257,8 @@ void choose_what_is_kept(const ImageSubject& subject, int64_t most_weights,
     all += weights_of(windows_of(subject, call));
     rows += subject.grids()[call.queries].cells();
   }
+  if (all <= most_weights) return;
   for (ImageHead& head : heads) {
-    if (all <= most_weights) {
-      head.whole_rows = 0;
-      continue;
-    }
     const ImageCall& call = subject.calls()[head.call];  // its windows are of one size
     const int64_t keys = std::ssize(windows_of(subject, call).front().keys);
     head.whole_rows = std::ssize(subject.grids()[call.queries].tokens);

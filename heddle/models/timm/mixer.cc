@@ -35,12 +35,11 @@ Json mixer_config(Arguments& args) {
   } else if (!given.is_null()) {
     ratios.fill(given.as_double(args.what("mlp_ratio")));
   }
-  const auto times = [&](double ratio) { return args.hidden_width(width, ratio); };
   Json json = Json::object({{"model_type", "mlp_mixer"},
                             {"hidden_size", width},
                             {"num_hidden_layers", args.integer("num_blocks", size->layers)},
-                            {"tokens_mlp_dim", times(ratios[0])},
-                            {"channels_mlp_dim", times(ratios[1])},
+                            {"tokens_mlp_dim", args.hidden_width(width, ratios[0])},
+                            {"channels_mlp_dim", args.hidden_width(width, ratios[1])},
                             {"hidden_act", args.activation()},
                             {"layer_norm_eps", 1e-6},
                             {"patch_size", args.integer("patch_size", size->patch)},
