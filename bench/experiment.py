@@ -145,16 +145,27 @@ def figures_of_language_model(args, folder, spec, flags):
     return result
 
 
+def last_validation(folder):
+    """Measures of the last weights, and the speed of training."""
+    lines = log_lines(folder)
+    speeds = [line["images_per_second"] for line in lines if "images_per_second" in line]
+    return [line for line in lines if line.get("validation") == "snapshot"][-1], round(statistics.median(speeds))
+
+
 def figures_of_classifier(_args, folder, _spec, _flags):
     """Shares of the held-out images, in percent, and the speed of training."""
-    lines = log_lines(folder)
-    last = [line for line in lines if line.get("validation") == "snapshot"][-1]
-    speeds = [line["images_per_second"] for line in lines if "images_per_second" in line]
-    return {"accuracy": round(100 * last["accuracy"], 2), "top5": round(100 * last["top5"], 2),
-            "images_per_second": round(statistics.median(speeds))}
+    last, speed = last_validation(folder)
+    return {"accuracy": round(100 * last["accuracy"], 2), "top5": round(100 * last["top5"], 2), "images_per_second": speed}
 
 
-FIGURES = {"image_classification": figures_of_classifier, "translation": figures_of_translator, "causal_lm": figures_of_language_model}
+def figures_of_detector(_args, folder, _spec, _flags):
+    """COCO's precision on the held-out images, and the speed of training."""
+    last, speed = last_validation(folder)
+    return {"map": round(last["map"], 4), "map_50": round(last["map_50"], 4), "images_per_second": speed}
+
+
+FIGURES = {"image_classification": figures_of_classifier, "object_detection": figures_of_detector,
+           "translation": figures_of_translator, "causal_lm": figures_of_language_model}
 
 
 def figures(args, folder, spec, flags):

@@ -12,6 +12,7 @@ COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "updates": ("updates", "{:,.
            "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
            "perplexity_alone": ("perplexity without memory", "{:.2f}"),
            "accuracy": ("accuracy, %", "{:.2f}"), "top5": ("among the first five, %", "{:.2f}"),
+           "map": ("mAP", "{:.3f}"), "map_50": ("mAP50", "{:.3f}"),
            "images_per_second": ("images/s", "{:,.0f}"),
            "flops": ("FLOPs per token", "{:,.0f}"), "first_norm": ("first gradient norm", "{:.2f}")}
 

@@ -216,14 +216,11 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
       auto& fills = of_text.emplace_back();
       for (int64_t i = 0; i < top; ++i, ++next) {
         id = next->id;
-        const bool is_known = id < model.tokenizer->vocab_size();  // a padded vocabulary has more
         const std::vector<int32_t> alone = {id};
-        fills.push_back({id,
-                         is_known ? without_outer_spaces(
-                                        model.tokenizer->decode(alone, {.skip_special = false}))
-                                  : "",
-                         std::exp(static_cast<double>(next->log_p)),
-                         is_known ? text_with_masks(*model.tokenizer, encoding.ids) : ""});
+        fills.push_back(
+            {id, without_outer_spaces(model.tokenizer->decode(alone, {.skip_special = false})),
+             std::exp(static_cast<double>(next->log_p)),
+             text_with_masks(*model.tokenizer, encoding.ids)});
       }
       id = mask;
     }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "heddle/base/rounded.h"
+
 namespace heddle {
 namespace {
 
@@ -83,15 +85,14 @@ std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<
 
 Json objects_json(std::span<const ScoredBox> boxes, const std::vector<std::string>& labels,
                   ImageSize image) {
-  const auto rounded = [](double x) { return std::round(x * 100) / 100; };
   Json json =
       Json::object({{"width", image.width}, {"height", image.height}, {"objects", Json::array()}});
   for (const ScoredBox& one : boxes) {
     json["objects"].push_back(
         Json::object({{"label", labels[static_cast<size_t>(one.label)]},
-                      {"score", std::round(one.score * 1e6) / 1e6},
-                      {"box", Json::Array{rounded(one.box.x0), rounded(one.box.y0),
-                                          rounded(one.box.x1), rounded(one.box.y1)}}}));
+                      {"score", rounded(one.score, 6)},
+                      {"box", Json::Array{rounded(one.box.x0, 2), rounded(one.box.y0, 2),
+                                          rounded(one.box.x1, 2), rounded(one.box.y1, 2)}}}));
   }
   return json;
 }

@@ -9,6 +9,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
+#include "heddle/base/rounded.h"
 
 namespace heddle::inspect {
 namespace {
@@ -178,7 +179,6 @@ std::vector<HeadMap> chosen_heads(const Subject& subject, const HeadsOptions& op
 
 // --- for readers ---
 
-double rounded(double x) { return std::round(x * 1e6) / 1e6; }
 
 Json sides_json(const Subject& subject) {
   const auto span = [](const Side::Word& w) { return Json::Array{w.begin, w.end, w.text}; };
@@ -204,11 +204,11 @@ Json head_json(const HeadMap& map) {
   Json json = Json::object({{"kind", map.kind},
                             {"layer", map.layer},
                             {"head", map.head},
-                            {"entropy", rounded(map.entropy)},
-                            {"distance", rounded(map.distance)}});
-  json["importance"] = map.importance ? Json(rounded(*map.importance)) : Json();
+                            {"entropy", rounded(map.entropy, 6)},
+                            {"distance", rounded(map.distance, 6)}});
+  json["importance"] = map.importance ? Json(rounded(*map.importance, 6)) : Json();
   if (map.link) {
-    json["link"] = rounded(*map.link);
+    json["link"] = rounded(*map.link, 6);
     json["words_above"] = map.words_above;
   }
   return json;
@@ -345,7 +345,7 @@ Json attention_json(const Subject& subject, const std::vector<HeadMap>& maps,
 }
 
 Json weights_json(const std::vector<float>& weights, int64_t rows, int64_t cols) {
-  return rows_json(weights, rows, cols, [](float x) { return Json(rounded(x)); });
+  return rows_json(weights, rows, cols, [](float x) { return Json(rounded(x, 6)); });
 }
 
 size_t first_shown(const std::vector<HeadMap>& maps) {

@@ -114,7 +114,8 @@ void find_best(const Ids& ids, double score, DecodingRecord& record) {
 }
 
 std::string shown_token(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
-  return id == eos ? "(end)" : token_text(tokenizer, id);
+  const std::string text = id == eos ? "(end)" : token_text(tokenizer, id);
+  return text.empty() ? fmt::format("#{}", id) : text;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/rounded.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/ops/rope.h"
@@ -95,7 +96,6 @@ PositionTable learned_table(const nn::Parameters& parameters, const std::string&
 constexpr size_t kExactNumbers = 1 << 15;
 constexpr size_t kMostNumbers = 1 << 22;
 
-double rounded(float x) { return std::round(static_cast<double>(x) * 1e6) / 1e6; }
 
 }  // namespace
 
@@ -181,7 +181,7 @@ Page positions_page(const PositionTable& table, const std::string& title) {
   if (table.kind == "rotary") {
     data["frequencies"] = table.frequencies;
   } else if (table.values.size() <= kExactNumbers) {
-    data["values"] = json_list(table.values, rounded);
+    data["values"] = json_list(table.values, [](float x) { return rounded(x, 6); });
   } else {
     float most = 0;
     for (const float x : table.values) most = std::max(most, std::abs(x));

@@ -27,6 +27,12 @@ std::string shown_token(const std::string& token) {
   return token.starts_with(kSpaceSign) ? token.substr(kSpaceSign.size()) : "+" + token;
 }
 
+// Its number where a vocabulary has no token for an id.
+std::string name_of(const Tokenizer& tokenizer, int32_t id) {
+  const std::string token = tokenizer.token(id);
+  return token.empty() ? fmt::format("#{}", id) : token;
+}
+
 // Special tokens before and after the words are words of their own.
 struct Ends {
   std::string before, after;
@@ -42,7 +48,7 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   Side side{.name = std::move(name), .tokens = {}, .words = {}};
   if (!ends.before.empty()) add_alone(side, ends.before);
   const int64_t first = side.size();
-  for (const int32_t id : ids) side.tokens.push_back(shown_token(tokenizer.token(id)));
+  for (const int32_t id : ids) side.tokens.push_back(shown_token(name_of(tokenizer, id)));
   int64_t begin = first;
   for (const WordSpan& word : word_spans(tokenizer, ids)) {
     const int64_t end = first + static_cast<int64_t>(word.end);
@@ -72,8 +78,8 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
   std::string before;
   bool is_new = true, was_mark = false, was_space = false;
   for (const int32_t id : ids) {
-    if (tokenizer.is_special(id)) {
-      add_alone(side, tokenizer.token(id));
+    if (tokenizer.is_special(id) || tokenizer.token(id).empty()) {
+      add_alone(side, name_of(tokenizer, id));
       is_new = true;
       continue;
     }

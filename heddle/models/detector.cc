@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/log_sum_exp.h"
+
 namespace heddle {
 
 SeenClass likeliest_class(const ObjectPredictions& seen, int64_t row) {
@@ -16,10 +18,7 @@ SeenClass likeliest_class(const ObjectPredictions& seen, int64_t row) {
     const double x = is_broken ? std::nan("") : static_cast<double>(*best);
     return {label, 1 / (1 + std::exp(-x))};
   }
-  const auto most = static_cast<double>(*std::max_element(logits, logits + classes));
-  double sum = 0;
-  for (int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - most);
-  return {label, std::exp(static_cast<double>(*best) - most) / sum};
+  return {label, std::exp(*best - log_sum_exp({logits, static_cast<size_t>(classes)}))};
 }
 
 }  // namespace heddle

@@ -70,9 +70,8 @@ Encoding fill_in(const std::vector<Template::Item>& items, std::span<const int32
   return result;
 }
 
-void check_id(int32_t id, int64_t size) {
-  check(id >= 0 && id < size, ErrorKind::data,
-        "tokenizer: id {} is not in the vocabulary, whose ids are 0 to {}", id, size - 1);
+void check_id(int32_t id) {
+  check(id >= 0, ErrorKind::data, "tokenizer: {} is no token id: ids are not negative", id);
 }
 
 }  // namespace
@@ -104,7 +103,7 @@ class Tokenizer::Impl final : public PipelineDescription {
     });
   }
 
-  /// Empty for an id that is in a gap of the vocabulary.
+  /// Empty for an id that is in a gap of the vocabulary, or behind it.
   std::string token(int32_t id) const {
     if (const AddedToken* token = added.find(id)) return token->content;
     const std::string* token = model->vocabulary().token(id);
@@ -227,12 +226,19 @@ int64_t Tokenizer::special_count(bool is_pair) const {
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
-  for (const int32_t id : ids) check_id(id, vocab_size());
   const Impl& own = *impl_;
-  if (own.decode_ids) return own.decode_ids(ids, options.skip_special);
+  if (own.decode_ids) {
+    std::vector<int32_t> known(ids.begin(), ids.end());
+    std::erase_if(known, [size = vocab_size()](int32_t id) {
+      check_id(id);
+      return id >= size;
+    });
+    return own.decode_ids(known, options.skip_special);
+  }
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
+    check_id(id);
     if (options.skip_special && is_special(id)) continue;
     if (std::string p = own.token(id); !p.empty()) tokens.push_back(std::move(p));
   }
@@ -255,7 +261,7 @@ int32_t Tokenizer::mask_id() const { return impl_->special.mask; }
 bool Tokenizer::is_special(int32_t id) const { return impl_->added.is_special(id); }
 
 std::string Tokenizer::token(int32_t id) const {
-  check_id(id, vocab_size());
+  check_id(id);
   return impl_->token(id);
 }
 

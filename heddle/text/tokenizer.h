@@ -84,8 +84,8 @@ class Tokenizer {
   int64_t special_count(bool is_pair = false) const;
 
   /// Text of the ids. Of a SentencePiece model unk_id() gives " ⁇ " unless the model says
-  /// otherwise; bytes that form no character give U+FFFD. Errors: data if an id is not in [0,
-  /// vocab_size).
+  /// otherwise; bytes that form no character give U+FFFD; an id from vocab_size() on, which a model
+  /// with a padded vocabulary has, gives nothing. Errors: data if an id is negative.
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options = {}) const;
 
   /// One more than the largest id.
@@ -105,8 +105,8 @@ class Tokenizer {
   /// en_XX, eng_Latn or __en__ ("en"). Of most tokenizers none.
   std::vector<std::pair<std::string, int32_t>> languages() const;
 
-  /// The token of an id as the vocabulary spells it (U+2581 for a space, or Ġ in byte-level BPE).
-  /// Errors: data if the id is not in the vocabulary.
+  /// The token of an id as the vocabulary spells it (U+2581 for a space, or Ġ in byte-level BPE);
+  /// empty for an id from vocab_size() on. Errors: data if the id is negative.
   std::string token(int32_t id) const;
   /// The id of a token, unk_id() if there is none.
   int32_t token_id(std::string_view token) const;

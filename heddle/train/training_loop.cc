@@ -11,6 +11,7 @@
 #include "heddle/base/names.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/rounded.h"
 #include "heddle/base/signals.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
@@ -297,7 +298,7 @@ void TrainingLoop::log_window() {
                     {"learning_rate", learning_rate(config_.schedule_options(), p_.update)},
                     {fmt::format("{}_per_second", counted_by(config_)), std::round(per_second(w))},
                     {"share_of_peak", cost_.share_of_peak(per_second(w), run_.compute)},
-                    {"seconds", std::round(seconds() * 10) / 10}}));
+                    {"seconds", rounded(seconds(), 1)}}));
 }
 
 void TrainingLoop::validate() {

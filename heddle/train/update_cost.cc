@@ -8,6 +8,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/rounded.h"
 #include "heddle/kernels/cpu/gemm/register_peak.h"
 #include "heddle/tensor/storage.h"
 
@@ -88,7 +89,7 @@ std::optional<double> UpdateCost::share_of_peak(double samples_per_second, DType
   if (operations_ == 0) return {};
   if (!peak_) peak_ = cpu::register_peak(factors, kPeakSeconds);
   if (*peak_ == 0) return {};
-  return std::round(1e4 * operations_ * samples_per_second / *peak_) / 1e4;
+  return rounded(operations_ * samples_per_second / *peak_, 4);
 }
 
 std::string UpdateCost::speed(double samples_per_second, std::string_view counted, DType factors) {

@@ -8,6 +8,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
+#include "heddle/base/rounded.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/train/not_finite.h"
 #include "heddle/train/ranks/rank_messages.h"
@@ -109,7 +110,7 @@ void Validation::log_score(const std::string& kind, const ValidationScore& s, bo
     line["findings"] = std::move(findings);
   }
   for (Json& sample : std::exchange(samples_, {})) line["samples"].push_back(std::move(sample));
-  line["seconds"] = std::round(seconds_() * 10) / 10;
+  line["seconds"] = rounded(seconds_(), 1);
   log_->write(line);
   log_info("update {}  {:8}  validation loss {:.4f}{}{}", p_->update, kind, s.loss, shown,
            better ? "  *" : "");

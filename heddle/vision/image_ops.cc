@@ -7,6 +7,8 @@
 #include <cstring>
 #include <numbers>
 
+#include "heddle/base/rounded.h"
+
 namespace heddle {
 namespace {
 
@@ -46,12 +48,10 @@ double shear_step(double magnitude) {
 }
 
 // Pillow rounds sine and cosine to 15 digits, so that right angles are exact.
-double rounded(double v) { return std::round(v * 1e15) / 1e15; }
-
 Affine rotation(const Image& image, double degrees) {
   const double turn = std::fmod(std::fmod(degrees, 360) + 360, 360);
-  const double angle = -turn * (std::numbers::pi / 180), cosine = rounded(std::cos(angle)),
-               sine = rounded(std::sin(angle)), x = static_cast<double>(image.width) / 2,
+  const double angle = -turn * (std::numbers::pi / 180), cosine = rounded(std::cos(angle), 15),
+               sine = rounded(std::sin(angle), 15), x = static_cast<double>(image.width) / 2,
                y = static_cast<double>(image.height) / 2;
   return {.xx = cosine,
           .xy = sine,

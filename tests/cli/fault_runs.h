@@ -87,6 +87,7 @@ class FaultSweep {
       if (::testing::Test::HasFailure()) break;  // the others would say much the same
     }
     print(kind, tally);
+    EXPECT_GT(tally[kind], 0) << scenario_.name;
   }
 
   static std::string how_it_failed(const FaultResult& r, int error) {

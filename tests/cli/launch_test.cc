@@ -132,6 +132,7 @@ TEST(LaunchCommand, leaves_nothing_behind_when_it_is_killed) {
   const std::string mark = fmt::format("601.{}", getpid());
   const CliResult result = run_heddle(endless(mark), signalled(SIGKILL, mark));
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_FALSE(result.timed_out);
   EXPECT_TRUE(comes_true([&] { return processes_with(mark) == 0; }));
 }
 

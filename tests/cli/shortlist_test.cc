@@ -74,7 +74,7 @@ TEST_F(ShortlistCommand, bad_input_gets_an_error_that_names_it) {
   refused(3, path("a"), translate({path("a")}));
   refused(3, "this is no shortlist", translate({model() + "/model.safetensors"}));
   ASSERT_EQ(make().exit_code, 0);
-  refused(2, "leave out --shortlist", translate({path("list"), "--page", path("x.html")}));
+  refused(2, "--shortlist excludes --page", translate({path("list"), "--page", path("x.html")}));
 }
 
 }  // namespace

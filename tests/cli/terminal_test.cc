@@ -33,7 +33,7 @@ std::string shown_on_a_terminal(std::vector<std::string> arguments, const std::s
   close(ours);
   int status = 0;
   waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0) << shown;
+  EXPECT_EQ(status, 0) << shown;
   return shown;
 }
 

@@ -42,7 +42,7 @@ STREAMS = [
     ("/v1/chat/completions", {"model": "lm", "messages": MESSAGES, "max_tokens": 40, "temperature": 1, "seed": 5, "stream": True}),
     ("/v1/translations", {"text": TEXTS, "beam": 4, "stream": True, "partial": True}),
 ]
-counts, counts_lock = collections.Counter(), threading.Lock()
+counts, calls, counts_lock = collections.Counter(), collections.Counter(), threading.Lock()
 failures = []
 is_ending = threading.Event()
 
@@ -130,11 +130,12 @@ def work(seed):
         call = draw.choices((ask_the_same, read_a_stream, leave_a_stream, look), (12, 4, 3, 1))[0]
         try:
             name = call(draw)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except Exception as error:  # of any kind: a thread that ends would ask nothing more
             failures.append(f"{call.__name__}: {error!r}")
             name = "failed"
         with counts_lock:
             counts[name] += 1
+            calls[call.__name__] += 1
 
 
 def held():
@@ -174,6 +175,8 @@ for worker in workers:
     worker.join()
 say("at the end")
 print("mixed load: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+if len(calls) < 4:
+    sys.exit(f"mixed load: of four kinds of calls only {sorted(calls)} were made")
 if failures:
     sys.exit(f"mixed load: {len(failures)} wrong, the first: {failures[0][:2000]}")
 # In a shorter run memory still grows to what all kinds of requests at once take.

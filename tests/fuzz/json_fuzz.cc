@@ -18,5 +18,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (Json::parse(value.dump(), "once more") != value) std::abort();
   if (Json::parse(value.dump(2), "indented") != value) std::abort();
-  return value.describe().empty() ? -1 : 0;
+  if (value.describe().empty()) std::abort();
+  return 0;
 }

@@ -49,11 +49,13 @@ std::vector<float> logits_of(const EncoderDecoder& model, int64_t tokens) {
 // Of the largest magnitude.
 double worst_error(const std::vector<float>& a, const std::vector<float>& b) {
   double error = 0, largest = 0;
+  if (a.size() != b.size()) return 1;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i] - b[i])) return 1;
     error = std::max<double>(error, std::abs(a[i] - b[i]));
     largest = std::max<double>(largest, std::abs(a[i]));
   }
-  return a.size() == b.size() ? error / largest : 1;
+  return error / largest;
 }
 
 struct Case {

@@ -58,11 +58,14 @@ TEST(Positions, learned_table_of_a_model_is_the_one_in_its_file) {
     const PositionTable t = model_positions(folder.path().string(), stack, 5);
     EXPECT_EQ(t.kind, "learned");
     const std::string name = fmt::format("model.{}.embed_positions.weight", stack);
+    int found = 0;
     for (const auto& p : m.parameters.all()) {
       if (p->name() != name) continue;
+      ++found;
       EXPECT_EQ(t.values, p->value().slice(0, 0, 5).to_floats()) << stack;
       EXPECT_EQ(t.columns, c.d_model);
     }
+    EXPECT_EQ(found, 1) << name;
     EXPECT_NE(t.about.find(name), std::string::npos) << t.about;
   }
   EXPECT_EQ(model_positions(folder.path().string(), "encoder", 0).positions, 64);

@@ -202,7 +202,9 @@ double distance(const std::vector<float>& a, const std::vector<float>& b,
   double largest = 0;
   for (size_t row = 0; row < order.size(); ++row) {
     for (int64_t i = 0; i < width; ++i) {
-      largest = std::max<double>(largest, std::abs(a[row * width + i] - b[order[row] * width + i]));
+      const double apart = std::abs(a[row * width + i] - b[order[row] * width + i]);
+      if (std::isnan(apart)) return apart;
+      largest = std::max(largest, apart);
     }
   }
   return largest;

@@ -43,7 +43,8 @@ class Comparison {
     size_t at = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
       const double e = std::abs(static_cast<double>(actual[i]) - expected[i]);
-      if (!(e <= error)) error = e, at = i;  // so that NaN counts
+      if (!(e <= error)) error = e, at = i;
+      if (std::isnan(e)) break;  // which no other may take the place of
     }
     const double relative = error / (scale > 0 ? scale : largest(expected));
     worst_ = std::max(worst_, relative);

@@ -92,10 +92,11 @@ TEST_P(StackParity, every_output_matches_transformers) {
   EXPECT_EQ(report_of(f, *f.load().model, DType::f32, kF32), "");
 }
 
-TEST_P(StackParity, every_output_in_bf16_matches_transformers) {
+// Without mixtures: rounded to 8 bits, some of their tokens go to other experts.
+class StackParityInBf16 : public StackParity {};
+
+TEST_P(StackParityInBf16, every_output_matches_transformers) {
   StackFixture f(GetParam());
-  // Rounded to 8 bits, some tokens of a mixture go to other experts.
-  if (std::string(GetParam()).starts_with("hub/mixtral")) return;
   EXPECT_EQ(report_of(f, *f.load().model, DType::bf16, kBf16), "");
 }
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "heddle/base/parallel.h"
@@ -187,12 +189,14 @@ double distance(const std::vector<std::vector<float>>& a,
   for (const auto& x : b) {
     if (!x.empty()) largest = std::max(largest, norm_of(x) / std::sqrt(double(x.size())));
   }
-  double error = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
+  double error = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     std::vector<float> difference = a[i];
+    if (difference.size() != b[i].size()) return std::numeric_limits<double>::infinity();
     for (size_t j = 0; j < difference.size(); ++j) difference[j] -= b[i][j];
     const double allowed = 0x1p-9 * largest * std::sqrt(double(b[i].size()));
     const double over = norm_of(difference) - allowed;
+    if (!std::isfinite(over)) return std::numeric_limits<double>::infinity();
     if (over > 0) error = std::max(error, over / std::max(norm_of(b[i]), allowed));
   }
   return error;

@@ -149,7 +149,18 @@ TEST_F(HostileTokenizer, text_that_is_not_utf8_is_refused) {
   for (const std::string text : {"a\xFF", "\xC3", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xC0\x80"}) {
     expect_error(ErrorKind::data, {"not UTF-8"}, [&] { tokenizer.encode(text); });
   }
-  expect_error(ErrorKind::data, {"id 3"}, [&] { tokenizer.decode(std::vector<int32_t>{3}); });
+}
+
+TEST_F(HostileTokenizer, ids_of_padded_vocabularies_are_nothing_and_negative_ones_are_refused) {
+  folder_.write("tokenizer.json", bpe(kAb, "[]"));
+  const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+  ASSERT_EQ(tokenizer.vocab_size(), 3);
+  EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{1, 3, 50'303}),
+            tokenizer.decode(std::vector<int32_t>{1}));
+  EXPECT_EQ(tokenizer.token(3), "");
+  expect_error(ErrorKind::data, {"-1 is no token id"},
+               [&] { tokenizer.decode(std::vector<int32_t>{-1}); });
+  expect_error(ErrorKind::data, {"-1 is no token id"}, [&] { tokenizer.token(-1); });
 }
 
 TEST_F(HostileTokenizer, word_lists_that_are_broken_are_refused) {

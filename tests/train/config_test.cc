@@ -138,6 +138,7 @@ TEST(TrainConfig, only_limits_may_change_when_a_run_goes_on) {
   wanted.max_minutes = 3;
   wanted.patience = 4;
   check_same_config(stored, wanted, "RUN");
+  int refused = 0;
   for (const FieldInfo& field : list_fields(stored)) {
     if (is_limit(field.key)) continue;
     TrainConfig other = stored;
@@ -151,7 +152,9 @@ TEST(TrainConfig, only_limits_may_change_when_a_run_goes_on) {
     if (diff_fields(stored, other).empty()) continue;
     expect_error(ErrorKind::usage, {"RUN", field.key, "overwrite"},
                  [&] { check_same_config(stored, other, "RUN"); });
+    ++refused;
   }
+  EXPECT_GT(refused, 20);
 }
 
 }  // namespace

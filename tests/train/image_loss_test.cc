@@ -195,10 +195,12 @@ void expect_imitated(const std::vector<int64_t>& layers) {
   };
   // Weights begin at random, biases at 0.
   EXPECT_GT(loss(), plain);
+  int found = 0;
   for (const char* name :
        {"imitation.1.weight", "imitation.1.bias", "deit.encoder.layer.0.output.dense.weight"}) {
     for (auto& p : pupil.parameters.all()) {
       if (p->name() != name) continue;
+      ++found;
       for (auto& other : pupil.parameters.all()) other->grad() = Tensor();
       loss();
       const float gradient = p->grad().to_floats()[1];
@@ -212,6 +214,7 @@ void expect_imitated(const std::vector<int64_t>& layers) {
       EXPECT_NEAR(gradient, (up - down) / (2 * step), 2e-2 * (1e-2 + std::abs(gradient))) << name;
     }
   }
+  EXPECT_EQ(found, 3);
   // What is saved of the model lacks it.
   const TemporaryFolder folder;
   pupil.parameters.save(folder / "model.safetensors");

@@ -224,6 +224,7 @@ TEST_F(Accumulation, gradient_of_a_batch_in_parts_equals_the_whole_within_roundi
     EXPECT_NEAR(g.sums.loss, whole.sums.loss, 1e-5 * whole.sums.loss);
     double apart = 0;
     for (size_t i = 0; i < g.values.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(g.values[i])) << i;
       apart = std::max(apart, std::abs(double{g.values[i]} - whole.values[i]));
     }
     EXPECT_LT(apart, 2e-5 * largest) << parts;  // f32: some hundred rows a sum

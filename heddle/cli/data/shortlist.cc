@@ -14,7 +14,7 @@ namespace {
 struct Flags {
   std::string model, source, target, output;
   train::PairsShortlistOptions options;
-  ComputeFlags compute;
+  int threads = 0;
 };
 
 // Pairs as numbers of tokens; those with a side without any are left out.
@@ -62,7 +62,7 @@ void report(const Flags& flags, const TokenPairs& pairs, int64_t vocab) {
 }
 
 void run(const Flags& flags) {
-  apply_compute_flags(flags.compute);
+  apply_threads(flags.threads);
   inspect::check_output(flags.output, "the shortlist");
   const LoadedModel model = load_translation_model(flags.model);
   const EncoderDecoderFacts& facts = model.translator().facts();
@@ -98,7 +98,7 @@ void add_shortlist(Subcommand& app) {
                       "likeliest target tokens of each source token");
   command.add_setting("--frequent", flags.options.frequent,
                       "most frequent target tokens, which may always come");
-  add_compute_flags(command, flags.compute);
+  add_threads_flag(command, flags.threads);
 }
 
 }  // namespace heddle::cli

@@ -425,8 +425,9 @@ void add_analyze(Subcommand& app) {
   command.add_option("--d", flags.sizes.d, "width in the table of layers [the model's]");
   command.add_setting("--kernel", flags.sizes.kernel, "positions that its convolution sees");
   command.add_setting("--reach", flags.sizes.reach, "positions that its restricted attention sees");
-  command.add_flag("--measure", flags.measure, "time such layers on this machine");
-  command.add_setting("--seconds", flags.seconds, "for --measure, roughly");
+  const Option measure =
+      command.add_flag("--measure", flags.measure, "time such layers on this machine");
+  command.add_setting("--seconds", flags.seconds, "for --measure, roughly").needs(measure);
   add_threads_flag(command, flags.threads, "; of --measure");
   add_ranks_flags(command, flags.ranks);
   command.add_flag("--json", flags.json, "one line of JSON");

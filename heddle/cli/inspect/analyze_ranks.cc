@@ -24,18 +24,20 @@ double efficiency(const RanksCost& cost, const inspect::RankedUpdate& u) {
 }  // namespace
 
 void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
-  command.add_option("--ranks", flags.ranks,
-                     "predict an update of the batch on 1, 2, 4 .. so many ranks");
-  command.add_setting("--link", flags.link, "between ranks: 10GbE, 25Gbit/s, 1.2GB/s");
-  command.add_setting("--wire", flags.wire, "how gradients go between ranks")
-      .one_of({"f32", "bf16"});
-  command.add_setting("--latency", flags.latency, "of the link, in microseconds");
-  command.add_option("--update", flags.update,
-                     "seconds of an update on one rank [from FLOPs and this CPU's peak]");
-  command.add_option(
-      "--exchange", flags.exchange,
-      "nanoseconds that a byte takes of the cores of the rank that sends it; 0: it has a core to "
-      "spare [0.75 over the threads]");
+  const Option ranks = command.add_option(
+      "--ranks", flags.ranks, "predict an update of the batch on 1, 2, 4 .. so many ranks");
+  const Option more[] = {
+      command.add_setting("--link", flags.link, "between ranks: 10GbE, 25Gbit/s, 1.2GB/s"),
+      command.add_setting("--wire", flags.wire, "how gradients go between ranks")
+          .one_of({"f32", "bf16"}),
+      command.add_setting("--latency", flags.latency, "of the link, in microseconds"),
+      command.add_option("--update", flags.update,
+                         "seconds of an update on one rank [from FLOPs and this CPU's peak]"),
+      command.add_option(
+          "--exchange", flags.exchange,
+          "nanoseconds that a byte takes of the cores of the rank that sends it; 0: it has a core "
+          "to spare [0.75 over the threads]")};
+  for (const Option& option : more) option.needs(ranks);
 }
 
 std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& a) {

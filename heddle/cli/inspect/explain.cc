@@ -10,6 +10,7 @@ namespace heddle::cli {
 namespace {
 
 struct Flags : InspectFlags {
+  Subcommand command;
   std::string page;
   inspect::ExplainedHead head;
   std::string q, k, v, scores, score = "dot", tokens;
@@ -50,10 +51,29 @@ inspect::Explanation explain_image(const Flags& flags) {
   return inspect::explain_cell(open_image(flags), which);
 }
 
-void run(const Flags& flags) {
-  wants_page(flags.page);
+// Of what is explained, a model or matrices.
+void check_flags(const Flags& flags) {
   check(flags.model.empty() || !flags.has_matrices(), ErrorKind::usage,
         "a model and matrices were given; explain one of them");
+  const auto refuse = [&](std::initializer_list<const char*> names, const char* whose) {
+    for (const char* name : names) {
+      check(flags.command.get_option(name).count() == 0, ErrorKind::usage, "{} is of {}", name,
+            whose);
+    }
+  };
+  if (flags.model.empty()) {
+    refuse(
+        {"--text", "--target", "--ids", "--truncate", "--precision", "--kind", "--layer", "--head"},
+        "a model; give one, or leave it out");
+  } else {
+    refuse({"--v", "--score", "--divide", "--causal", "--tokens"},
+           "matrices, --q and --k or --scores; leave it out, or the model");
+  }
+}
+
+void run(const Flags& flags) {
+  wants_page(flags.page);
+  check_flags(flags);
   check(flags.cell.empty() || !flags.image.empty(), ErrorKind::usage,
         "--cell is of an image; give the image behind the model");
   check(flags.has_query.count() == 0 || !flags.image.empty(), ErrorKind::usage,
@@ -75,6 +95,7 @@ void run(const Flags& flags) {
 void add_explain(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "explain", "Follow one attention call step by step, with its numbers", run);
+  flags.command = command;
   add_inspect_flags(command, flags, false);
   add_page_flag(command, flags.page, "write a page instead of printing the steps");
   command.add_option("--kind", flags.head.kind,

@@ -4,6 +4,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/rounded.h"
 #include "heddle/bench/case.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -31,12 +32,6 @@ void list_cases(bool as_json) {
         {{"case", c.name}, {"unit", c.unit}, {"dtypes", c.dtypes}, {"about", c.about}}));
   }
   if (as_json) fmt::print("{}\n", all.dump());
-}
-
-// To so many digits behind the point.
-double rounded(double x, int digits) {
-  const double scale = std::pow(10, digits);
-  return std::round(x * scale) / scale;
 }
 
 std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {

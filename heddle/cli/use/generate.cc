@@ -299,8 +299,6 @@ void check_flags(const Flags& flags) {
                 (flags.lines.path.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
-  check(flags.page.empty() || (flags.stops.empty() && !flags.json && flags.top == 0),
-        ErrorKind::usage, "--page goes with neither --stop nor --json nor --top");
   for (const std::string& stop : flags.stops) {
     check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
           "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
@@ -394,16 +392,25 @@ void add_generate(Subcommand& app) {
   add_server_flags(command, flags.server);
   add_output_flags(command, flags);
   add_sampling_flags(command, flags);
-  command.add_option("--top", flags.top,
-                     "write no text but the so many likeliest next tokens, with probabilities");
-  add_page_flag(command, flags.page,
-                "write a page of how one prompt goes on: likely next tokens, the beam as a tree");
+  const Option top =
+      command.add_option("--top", flags.top,
+                         "write no text but the so many likeliest next tokens, with probabilities");
+  const Option page = add_page_flag(
+      command, flags.page,
+      "write a page of how one prompt goes on: likely next tokens, the beam as a tree");
   command.add_flag("--json", flags.json,
                    "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
   command.add_flag("--echo", flags.echo, "the prompt before its continuation");
   command.add_setting("--batch-tokens", flags.batch_tokens,
                       "tokens of prompts and continuations that are worked on at once");
   add_compute_flags(command, flags.compute);
+  for (const char* name : {"--stop", "--json", "--top", "--echo", "--samples", "--n-best"}) {
+    command.get_option(name).excludes(page);
+  }
+  for (const char* name : {"--max-new-tokens", "--stop", "--json-schema", "--beam", "--n-best",
+                           "--sample", "--samples", "--echo"}) {
+    command.get_option(name).excludes(top);
+  }
 }
 
 }  // namespace heddle::cli

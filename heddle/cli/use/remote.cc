@@ -60,13 +60,18 @@ class RemoteServer {
 
 void add_server_flags(Subcommand& command, ServerFlags& flags) {
   command.get_option("model").required(false);
-  command.add_option("--server", flags.url,
-                     "http://HOST:PORT of a `heddle serve` that is asked in the place of a model "
-                     "here; model is then the name of one there, or is left out");
-  command.add_option("--key-file", flags.key_file,
-                     "with --server: a file with the key [the environment's HEDDLE_KEY]");
-  command.add_setting("--wait", flags.longest_wait,
-                      "with --server: seconds to wait in all while it has no room");
+  const Option server = command.add_option(
+      "--server", flags.url,
+      "http://HOST:PORT of a `heddle serve` that is asked in the place of a model "
+      "here; model is then the name of one there, or is left out");
+  command
+      .add_option("--key-file", flags.key_file,
+                  "with --server: a file with the key [the environment's HEDDLE_KEY]")
+      .needs(server);
+  command
+      .add_setting("--wait", flags.longest_wait,
+                   "with --server: seconds to wait in all while it has no room")
+      .needs(server);
 }
 
 bool asks_server(const Subcommand& command, const ServerFlags& flags,
@@ -74,10 +79,7 @@ bool asks_server(const Subcommand& command, const ServerFlags& flags,
   const bool has_server = !flags.url.empty();
   check(has_server || command.get_option("model").count() > 0, ErrorKind::usage,
         "model is required, or --server");
-  if (!has_server) {
-    check(flags.key_file.empty(), ErrorKind::usage, "--key-file goes with --server");
-    return false;
-  }
+  if (!has_server) return false;
   check(flags.longest_wait >= 0 && flags.longest_wait <= 1e8, ErrorKind::usage,
         "--wait is {}; it must be from 0 to 1e8", flags.longest_wait);
   for (const Option& option : command.get_options()) {

@@ -111,10 +111,6 @@ void check_flags(const Flags& flags) {
   check(!flags.is_mbr || flags.n_best > 2, ErrorKind::usage,
         "--mbr chooses among --n-best translations of a line, 3 at least, best --sample and 16 or "
         "more");
-  check(!flags.is_mbr || flags.page.empty(), ErrorKind::usage,
-        "--page shows one search; leave out --mbr");
-  check(flags.shortlist.empty() || flags.page.empty(), ErrorKind::usage,
-        "--page shows all likely next tokens; leave out --shortlist");
   flags.search.check_draws();
 }
 
@@ -316,9 +312,13 @@ void add_translate(Subcommand& app) {
       .may_be_empty();
   command.add_option("--prefix-file", flags.prefix_file,
                      "a file whose line i is the prefix of line i");
-  add_page_flag(command, flags.page,
-                "write a page of how one line is translated: likely next tokens, the beam as a "
-                "tree, attention");
+  const Option page =
+      add_page_flag(command, flags.page,
+                    "write a page of how one line is translated: likely next tokens, the beam as a "
+                    "tree, attention");
+  for (const char* name : {"--json", "--n-best", "--mbr", "--alignment", "--shortlist"}) {
+    command.get_option(name).excludes(page);
+  }
   add_group_flags(command, flags.ranks);
 }
 

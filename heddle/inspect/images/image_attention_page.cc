@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "heddle/base/rounded.h"
 #include "heddle/inspect/images/image_attention.h"
 #include "heddle/inspect/run_history.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kMostClasses = 10;
 
-double six_digits(double x) { return std::round(x * 1e6) / 1e6; }
+double six_digits(double x) { return rounded(x, 6); }
 
 Json grid_json(const CellGrid& grid) {
   return Json::object(

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "heddle/base/log_sum_exp.h"
 #include "heddle/base/progress.h"
 #include "heddle/infer/answers.h"
 #include "heddle/infer/detect.h"
@@ -47,10 +48,7 @@ int64_t number_of(std::string_view name, std::string_view prefix) {
 }
 
 double log_probability(const std::vector<float>& logits, size_t label) {
-  const double most = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  return static_cast<double>(logits[label]) - most - std::log(sum);
+  return logits[label] - log_sum_exp(logits);
 }
 
 std::vector<double> row_norms(const Tensor& x) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "heddle/base/rounded.h"
 #include "heddle/inspect/images/image_subject.h"
 
 namespace heddle::inspect {
@@ -12,13 +13,13 @@ constexpr int64_t kLongestSide = 512;
 
 Json word_json(const SeenWord& word) {
   Json json = Json::object({{"text", word.text}, {"weights", pack_weights(word.weights)}});
-  if (word.gate) json["gate"] = std::round(double{*word.gate} * 1e4) / 1e4;
+  if (word.gate) json["gate"] = rounded(double{*word.gate}, 4);
   return json;
 }
 
 Json caption_json(const ShownCaption& caption) {
   return Json::object({{"text", caption.text},
-                       {"score", std::round(caption.score * 1e4) / 1e4},
+                       {"score", rounded(caption.score, 4)},
                        {"words", json_list(caption.words, word_json)}});
 }
 

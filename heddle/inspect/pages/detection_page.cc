@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/rounded.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/vision/resize.h"
 
 namespace heddle::inspect {
 namespace {
 
-double rounded(double x, double digits) { return std::round(x * digits) / digits; }
 
 }  // namespace
 
@@ -34,8 +34,8 @@ void DetectionPage::add(const std::string& path, ImageSize size, const Image& sh
     Json one = Json::object({{"path", path}, {"width", size.width}, {"height", size.height}});
     one["png"] = base64_text(encode_png(page_image(shown)));
     one["boxes"] = json_list(boxes, [](const ScoredBox& b) {
-      return Json(Json::Array{b.label, rounded(b.score, 1e4), rounded(b.box.x0, 10),
-                              rounded(b.box.y0, 10), rounded(b.box.x1, 10), rounded(b.box.y1, 10)});
+      return Json(Json::Array{b.label, rounded(b.score, 4), rounded(b.box.x0, 1),
+                              rounded(b.box.y0, 1), rounded(b.box.x1, 1), rounded(b.box.y1, 1)});
     });
     return one;
   });

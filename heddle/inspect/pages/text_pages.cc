@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "heddle/base/rounded.h"
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/text_stream.h"
 
@@ -37,8 +38,6 @@ constexpr size_t kAround = 10;   // ids before and behind a part of a text
 constexpr size_t kContext = 16;  // ids that say how the next one is written
 
 // Digits that a page needs.
-double rounded(double x) { return std::round(x * 1e5) / 1e5; }
-
 // What ids add to the text of those before them; an unfinished character is of the id that ends it.
 std::string added_text(const Tokenizer& tokenizer, std::span<const int32_t> before,
                        std::span<const int32_t> ids) {
@@ -48,9 +47,7 @@ std::string added_text(const Tokenizer& tokenizer, std::span<const int32_t> befo
 }
 
 std::string alone(const Tokenizer& tokenizer, int32_t id) {
-  const bool is_known = id < tokenizer.vocab_size();  // a padded vocabulary has more
-  const std::string text =
-      is_known ? tokenizer.decode(std::span(&id, 1), {.skip_special = false}) : "";
+  const std::string text = tokenizer.decode(std::span(&id, 1), {.skip_special = false});
   return text.empty() ? fmt::format("id {}", id) : text;
 }
 
@@ -239,13 +236,13 @@ Page prediction_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
   std::map<int32_t, int64_t> numbers;  // of the likeliest tokens
   Json distinct = Json::array();
   for (const PredictedToken& token : tokens.first(count)) {
-    loss.push_back(std::isfinite(token.log_p) ? Json(rounded(-static_cast<double>(token.log_p)))
+    loss.push_back(std::isfinite(token.log_p) ? Json(rounded(-static_cast<double>(token.log_p), 5))
                                               : Json());
     rank.push_back(token.rank);
     const auto [at, is_new] = numbers.emplace(token.likeliest, std::ssize(numbers));
     if (is_new) distinct.push_back(alone(tokenizer, token.likeliest));
     best.push_back(at->second);
-    best_p.push_back(rounded(std::exp(static_cast<double>(token.likeliest_log_p))));
+    best_p.push_back(rounded(std::exp(static_cast<double>(token.likeliest_log_p)), 5));
   }
   page.data["loss"] = std::move(loss);
   page.data["rank"] = std::move(rank);
@@ -263,8 +260,8 @@ Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
     return Json::object({{"text", as_json(q.text)},
                          {"is_right", q.truth == q.answer},
                          {"answer", alone(tokenizer, q.answer)},
-                         {"truth_p", rounded(q.truth_p)},
-                         {"answer_p", rounded(q.answer_p)}});
+                         {"truth_p", rounded(q.truth_p, 5)},
+                         {"answer_p", rounded(q.answer_p, 5)}});
   };
   page.data["questions"] = json_list(first_of(questions, kPageAnswers), as_asked);
   return page;
@@ -285,8 +282,8 @@ Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>
     return Json::object({{"text", as_json(q.text)},
                          {"truth", q.truth},
                          {"answer", q.answer},
-                         {"truth_p", rounded(q.truth_p)},
-                         {"answer_p", rounded(q.answer_p)}});
+                         {"truth_p", rounded(q.truth_p, 5)},
+                         {"answer_p", rounded(q.answer_p, 5)}});
   };
   page.data["wrong"] = json_list(first_of(wrong, kPageAnswers), as_answered);
   return page;
@@ -300,7 +297,7 @@ Page translations_page(const Evaluation& evaluation, std::span<const JudgedTrans
     return Json::object({{"source", shortened(line.source, kPageCharacters)},
                          {"reference", shortened(line.reference, kPageCharacters)},
                          {"translation", shortened(line.translation, kPageCharacters)},
-                         {"chrf", rounded(line.chrf)}});
+                         {"chrf", rounded(line.chrf, 5)}});
   };
   page.data["lines"] = json_list(first_of(lines, kPageAnswers), as_judged);
   return page;

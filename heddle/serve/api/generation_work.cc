@@ -340,11 +340,6 @@ void take_search(const Exchange& e, const Json& body, GenerationWork& work) {
   s.seed = std::abs(int_of(body, "seed", static_cast<int64_t>(std::random_device{}()),
                            std::numeric_limits<int64_t>::min() + 1,
                            std::numeric_limits<int64_t>::max()));
-  // A table of embeddings may be longer than its vocabulary: what has no text never comes.
-  const LoadedModel& model = work.model->loaded();
-  for (int64_t id = model.tokenizer->vocab_size(); id < model.tokens().vocab_size(); ++id) {
-    s.suppressed.push_back(id);
-  }
   if (!s.samples) s.temperature.reset(), s.top_p.reset(), s.top_k.reset(), s.min_p.reset();
   work.options.slides = false;
   work.options.precision = work.model->precision;

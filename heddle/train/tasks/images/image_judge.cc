@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/log_sum_exp.h"
 #include "heddle/base/parallel.h"
 #include "heddle/infer/image_batch.h"
 #include "heddle/text/strings/strings.h"
@@ -17,12 +18,11 @@ constexpr int64_t kMostEdge = 64;
 
 ImageAnswer answer_of(std::span<const float> logits, int32_t truth) {
   const auto best = std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float y : logits) sum += std::exp(static_cast<double>(y) - *best);
+  const double log_sum = log_sum_exp(logits);
   return {.rank = rank_of(truth, logits),
           .answer = static_cast<int32_t>(best - logits.begin()),
-          .probability = 1 / sum,
-          .loss = std::log(sum) - (static_cast<double>(logits[truth]) - *best)};
+          .probability = std::exp(*best - log_sum),
+          .loss = log_sum - logits[truth]};
 }
 
 }  // namespace

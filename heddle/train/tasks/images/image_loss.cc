@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/log_sum_exp.h"
 #include "heddle/base/profile.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/loss.h"
@@ -39,12 +40,8 @@ double cross_entropy_of_mean(const Tensor& a, const Tensor& b, const Tensor& sha
   const int64_t classes = shares.size(1);
   double total = 0;
   for (int64_t begin = 0; begin < std::ssize(y); begin += classes) {
-    const double most = *std::max_element(y.begin() + begin, y.begin() + begin + classes);
-    double sum = 0;
-    for (int64_t i = begin; i < begin + classes; ++i) sum += std::exp(y[i] - most);
-    for (int64_t i = begin; i < begin + classes; ++i) {
-      total -= t[i] * (y[i] - most - std::log(sum));
-    }
+    const double log_sum = log_sum_exp(std::span(y).subspan(begin, classes));
+    for (int64_t i = begin; i < begin + classes; ++i) total -= t[i] * (y[i] - log_sum);
   }
   return total;
 }

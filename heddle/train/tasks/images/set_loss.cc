@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/assignment.h"
+#include "heddle/base/log_sum_exp.h"
 #include "heddle/base/parallel.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
@@ -31,11 +32,7 @@ struct ImageQueries {
     boxes = all.boxes.data<float>() + row * 4;
   }
   double log_sum(int64_t query) const {
-    const float* const row = logits + query * classes;
-    const double most = static_cast<double>(*std::max_element(row, row + classes));
-    double sum = 0;
-    for (int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(row[c]) - most);
-    return most + std::log(sum);
+    return log_sum_exp(row(query));
   }
   double log_p(int64_t query, int64_t label, double log_sum) const {
     return static_cast<double>(logits[query * classes + label]) - log_sum;
