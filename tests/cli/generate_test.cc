@@ -369,7 +369,7 @@ TEST_F(GenerateCommand, steps_are_a_page_beside_the_same_text) {
   EXPECT_EQ(result.out, generate(flags).out);
   EXPECT_NE(read_file(page).find("Decoding: the old"), std::string::npos);
   refused(2, "exactly one", {"--page", page}, "the\nold\n");
-  refused(2, "--json excludes --page", {"--page", page, "--json", "--prompt", "x"});
+  refused(2, "--page excludes --json", {"--page", page, "--json", "--prompt", "x"});
   refused(3, "/no/such", {"--page", "/no/such/page.html", "--prompt", "x"});
 }
 

@@ -232,6 +232,7 @@ TEST(Captioner, every_gradient_of_a_transformer_is_the_slope_of_loss_and_regular
     const bool is_asked = p.name().starts_with("model.decoder.");
     if (!is_asked || nn::squared_length(p.grad().to_floats()) < 1e-6) continue;
     EXPECT_NEAR(nn::slope_along_gradient(p, [&] { return loss(false); }), 1, 0.02) << p.name();
+    EXPECT_NEAR(nn::slope_apart_from_gradient(p, [&] { return loss(false); }), 0, 0.1) << p.name();
     ++checked;
   }
   EXPECT_GT(checked, 25);

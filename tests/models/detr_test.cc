@@ -200,6 +200,7 @@ TEST_F(ConditionalQueries, gradients_are_the_slopes_of_the_loss) {
     nn::Parameter& p = parameter(name);
     p.grad() = Tensor::from(all.at(name), p.shape());
     EXPECT_NEAR(nn::slope_along_gradient(p, [&] { return exact_loss(); }), 1, 0.05) << name;
+    EXPECT_NEAR(nn::slope_apart_from_gradient(p, [&] { return exact_loss(); }), 0, 0.2) << name;
     p.grad() = Tensor();
   }
 }

@@ -155,6 +155,7 @@ TEST_F(RelativeAttentionTest, gradients_of_both_streams_reach_every_parameter_an
     ASSERT_TRUE(p->grad().defined()) << p->name();
     ASSERT_GT(squared_length(p->grad().to_floats()), 1e-4) << p->name();
     EXPECT_NEAR(slope_along_gradient(*p, loss), 1, 0.02) << p->name();
+    EXPECT_NEAR(slope_apart_from_gradient(*p, loss), 0, 0.1) << p->name();
   }
 }
 

@@ -155,21 +155,44 @@ TEST(TiedOutput, a_table_that_is_there_twice_stays_one) {
   EXPECT_EQ(report_of(f, *model.model, DType::f32, kF32), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Fixtures, StackParity,
-    ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu", "bert/one_head",
-                      "hub/llama_grouped", "hub/llama_tied", "hub/llama_classes",
-                      "hub/mistral_window", "hub/qwen2_window", "hub/qwen3", "hub/qwen3_window",
-                      "hub/mixtral", "hub/mixtral_window", "hub/gpt2_classes", "hub/bert_words",
-                      "hub/bert_words_untied", "hub/bert_pretraining", "hub/bert_classes",
-                      "hub/bert_tags", "hub/roberta", "hub/roberta_words", "hub/roberta_classes",
-                      "hub/distilbert", "hub/distilbert_words", "hub/distilbert_classes",
-                      "hub/bert_next", "hub/roberta_words_untied", "hub/distilbert_words_untied"),
-    [](const auto& fixture) {
-      std::string name = fixture.param;
-      std::replace(name.begin(), name.end(), '/', '_');
-      return name;
-    });
+const char* const kFixtureNames[] = {"gpt2/tied",
+                                     "gpt2/untied",
+                                     "gpt2/unscaled",
+                                     "bert/gelu",
+                                     "bert/one_head",
+                                     "hub/llama_grouped",
+                                     "hub/llama_tied",
+                                     "hub/llama_classes",
+                                     "hub/mistral_window",
+                                     "hub/qwen2_window",
+                                     "hub/qwen3",
+                                     "hub/qwen3_window",
+                                     "hub/gpt2_classes",
+                                     "hub/bert_words",
+                                     "hub/bert_words_untied",
+                                     "hub/bert_pretraining",
+                                     "hub/bert_classes",
+                                     "hub/bert_tags",
+                                     "hub/roberta",
+                                     "hub/roberta_words",
+                                     "hub/roberta_classes",
+                                     "hub/distilbert",
+                                     "hub/distilbert_words",
+                                     "hub/distilbert_classes",
+                                     "hub/bert_next",
+                                     "hub/roberta_words_untied",
+                                     "hub/distilbert_words_untied"};
+
+std::string name_of(const ::testing::TestParamInfo<const char*>& fixture) {
+  std::string name = fixture.param;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, StackParity, ::testing::ValuesIn(kFixtureNames), name_of);
+INSTANTIATE_TEST_SUITE_P(Mixtures, StackParity,
+                         ::testing::Values("hub/mixtral", "hub/mixtral_window"), name_of);
+INSTANTIATE_TEST_SUITE_P(Fixtures, StackParityInBf16, ::testing::ValuesIn(kFixtureNames), name_of);
 
 // Sentence encoders and taggers are often saved so (add_pooling_layer=False).
 class WithoutPooler : public ::testing::TestWithParam<const char*> {};

@@ -281,6 +281,10 @@ TEST(Service, work_of_clients_that_left_is_dropped) {
     if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_EQ(running.taken_at_rest(), 0);
+  // Of 20 * 16 * 30 tokens.
+  const std::string metrics = get(running.port(), "/metrics").body, name = R"({kind="written"} )";
+  ASSERT_NE(metrics.find(name), std::string::npos) << metrics;
+  EXPECT_LT(std::stod(metrics.substr(metrics.find(name) + name.size())), 4800);
   EXPECT_EQ(post(running.port(), "/v1/translations", R"({"text": "a dog"})").status, 200);
 }
 

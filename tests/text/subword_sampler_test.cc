@@ -2,9 +2,11 @@
 #include "heddle/text/subword_sampler.h"
 
 #include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
 
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/text/subwords/subword_model.h"
@@ -53,6 +55,69 @@ TEST(BpeSampling, leaves_out_merges_as_often_as_the_rate_says) {
   EXPECT_NEAR((found[Ids{3, 2}]), half, tolerance(half, kDraws));
   EXPECT_NEAR((found[Ids{4}]), whole, tolerance(whole, kDraws));
   EXPECT_EQ(shares(*model, "abc", 1, 10).size(), 1u);
+}
+
+TEST(BpeSampling, a_merge_that_is_left_out_does_not_come_back) {
+  // ab and cd stand side by side, each with its own chance.
+  const auto model = make_bpe(Vocabulary::of_list({"a", "b", "c", "d", "ab", "cd", "abcd"}, "test"),
+                              {{"a", "b"}, {"c", "d"}, {"ab", "cd"}}, BpeOptions{}, "test");
+  constexpr int kDraws = 20000;
+  constexpr double kRate = 0.3, kKept = 1 - kRate;
+  auto found = shares(*model, "abcd", kRate, kDraws);
+  const std::map<Ids, double> expected = {{{0, 1, 2, 3}, kRate * kRate},
+                                          {{4, 2, 3}, kKept * kRate},
+                                          {{0, 1, 5}, kRate * kKept},
+                                          {{4, 5}, kKept * kKept * kRate},
+                                          {{6}, kKept * kKept * kKept}};
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [ids, p] : expected) EXPECT_NEAR(found[ids], p, tolerance(p, kDraws));
+}
+
+// Of two histograms of as many draws, and how many cells it is of; rare ones are one.
+std::pair<double, int> chi_square(std::map<Ids, int> a, std::map<Ids, int> b) {
+  double sum = 0, rare_a = 0, rare_b = 0;
+  int cells = 0;
+  const auto add = [&](double x, double y) {
+    sum += (x - y) * (x - y) / (x + y);
+    ++cells;
+  };
+  for (const auto& [ids, count] : a) b.try_emplace(ids, 0);
+  for (const auto& [ids, count] : b) {
+    if (a[ids] + count >= 20) {
+      add(a[ids], count);
+    } else {
+      rare_a += a[ids], rare_b += count;
+    }
+  }
+  if (rare_a + rare_b > 0) add(rare_a, rare_b);
+  return {sum, cells};
+}
+
+TEST(SubwordSampler, draws_as_sentencepiece_does) {
+  constexpr int kDraws = 100'000;
+  const TemporaryFolder folder;
+  sentencepiece::SetRandomGeneratorSeed(5);
+  for (const TokenizerType type : {TokenizerType::bpe, TokenizerType::unigram}) {
+    const Tokenizer tokenizer = testing::small_tokenizer(type);
+    tokenizer.save(folder / "m.model");
+    sentencepiece::SentencePieceProcessor processor;
+    ASSERT_TRUE(processor.Load(folder / "m.model").ok());
+    for (const char* word : {"newspaper", "the old man"}) {
+      for (const double rate : {0.1, 0.5}) {
+        const SubwordSampler sampler(tokenizer, rate);
+        const Ids ids = tokenizer.encode(word);
+        std::map<Ids, int> ours, theirs;
+        for (int i = 0; i < kDraws; ++i) {
+          ++ours[drawn(sampler, ids, static_cast<uint64_t>(i))];
+          ++theirs[processor.SampleEncodeAsIds(word, -1, static_cast<float>(rate))];
+        }
+        const auto [sum, cells] = chi_square(ours, theirs);
+        EXPECT_GT(cells, 2) << word;
+        // Five standard deviations beyond its mean.
+        EXPECT_LT(sum, cells - 1 + 5 * std::sqrt(2.0 * (cells - 1))) << word << " at " << rate;
+      }
+    }
+  }
 }
 
 TEST(UnigramSampling, draws_by_the_power_of_probabilities) {

@@ -52,32 +52,15 @@ class Bpe final : public SubwordModel {
         return;
       }
     }
-    std::vector<Symbol> symbols = symbols_of(text);
-    join(symbols);
-    for (const Symbol& symbol : symbols) {
-      if (!symbol.is_gone) ids.push_back(symbol.id);
-    }
+    append(
+        symbols_of(text), [] { return false; }, ids);
   }
 
+  // As SentencePiece draws: a merge that is left out comes back only where a neighbour changes.
   void sample(std::string_view text, double rate, RngStream& random,
               std::vector<int32_t>& ids) const override {
-    std::vector<int32_t> symbols;
-    for (const Symbol& symbol : symbols_of(text)) symbols.push_back(symbol.id);
-    for (;;) {
-      size_t at = 0;
-      const Joined* best = nullptr;
-      for (size_t i = 0; i + 1 < symbols.size(); ++i) {
-        const Joined* j = joined(symbols[i], symbols[i + 1]);
-        if (j == nullptr || random.happens(rate)) continue;
-        if (best != nullptr && j->rank >= best->rank) continue;
-        best = j;
-        at = i;
-      }
-      if (best == nullptr) break;
-      symbols[at] = best->id;
-      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    }
-    ids.insert(ids.end(), symbols.begin(), symbols.end());
+    append(
+        symbols_of(text), [&] { return random.happens(rate); }, ids);
   }
 
   std::optional<int32_t> unk() const override { return unk_; }
@@ -143,7 +126,11 @@ class Bpe final : public SubwordModel {
     return symbols;
   }
 
-  void join(std::vector<Symbol>& symbols) const {
+  // Joins neighbours, those of the first merges first, but where `leaves_out` says no, and appends
+  // what they become.
+  template <class LeavesOut>
+  void append(std::vector<Symbol> symbols, const LeavesOut& leaves_out,
+              std::vector<int32_t>& ids) const {
     std::vector<MergeCandidate> first;
     for (size_t i = 0; i + 1 < symbols.size(); ++i) {
       if (const Joined* j = joined(symbols[i].id, symbols[i + 1].id)) {
@@ -164,12 +151,16 @@ class Bpe final : public SubwordModel {
       Symbol& right = symbols[left.next];
       const Joined* now = joined(left.id, right.id);
       if (now == nullptr || now->id != best.id) continue;  // one of the two was joined meanwhile
+      if (leaves_out()) continue;
       left.id = best.id;
       left.next = right.next;
       right.is_gone = true;
       if (left.next >= 0) symbols[left.next].previous = best.at;
       offer(best.at, left.next);
       offer(left.previous, best.at);
+    }
+    for (const Symbol& symbol : symbols) {
+      if (!symbol.is_gone) ids.push_back(symbol.id);
     }
   }
 

@@ -31,9 +31,7 @@ struct ImageQueries {
     logits = all.logits.data<float>() + row * classes;
     boxes = all.boxes.data<float>() + row * 4;
   }
-  double log_sum(int64_t query) const {
-    return log_sum_exp(row(query));
-  }
+  double log_sum(int64_t query) const { return log_sum_exp(row(query)); }
   double log_p(int64_t query, int64_t label, double log_sum) const {
     return static_cast<double>(logits[query * classes + label]) - log_sum;
   }
