@@ -19,7 +19,9 @@
 
   const metricName = (m) => (m === "bleu" ? "BLEU" : m.replaceAll("_", " "));
   const metricText = (m, value) => (m === "bleu" ? value.toFixed(2) : value.toFixed(4));
-  const metricsText = (best) => Object.entries(best.metrics).map(([m, v]) => `, ${metricName(m)} ${metricText(m, v)}`).join("");
+  // Half the interval that holds 95 % of what resampled held-out lines give.
+  const spreadText = (m, width) => (width ? ` ± ${metricText(m, width)}` : "");
+  const metricsText = (best) => Object.entries(best.metrics).map(([m, v]) => `, ${metricName(m)} ${metricText(m, v)}${spreadText(m, best.half_widths?.[m])}`).join("");
   // What a loss is the mean of.
   const units = [...new Set(runs.map((run) => ({sequence_classification: "text", token_classification: "labelled token", image_classification: "image",
     object_detection: "image"}[run.task] ||

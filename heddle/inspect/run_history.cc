@@ -34,9 +34,12 @@ LoggedValidation parse_validation(const Json& line, const std::string& where) {
                      .is_best = line.get_bool("best", where),
                      .seconds = line.get_double("seconds", where)};
   for (const auto& [key, value] : line.as_object(where)) {
-    const bool is_metric =
-        value.is_number() && key != "update" && key != "loss" && key != "seconds";
-    if (is_metric) v.score.metrics.push_back({key, value.as_double(where)});
+    const bool is_metric = value.is_number() && key != "update" && key != "loss" &&
+                           key != "seconds" && !key.ends_with(train::kHalfWidth);
+    if (!is_metric) continue;
+    const Json* const half_width = line.find(key + train::kHalfWidth);
+    v.score.metrics.push_back(
+        {key, value.as_double(where), half_width == nullptr ? 0 : half_width->as_double(where)});
   }
   if (const Json* samples = line.find("samples")) {
     for (const Json& s : samples->as_array(where)) {
@@ -211,7 +214,10 @@ Json best_json(const RunHistory& run) {
                             {"kind", best->kind},
                             {"loss", rounded(best->score.loss)},
                             {"metrics", Json::object()}});
-  for (const train::Metric& m : best->score.metrics) json["metrics"][m.name] = rounded(m.value);
+  for (const train::Metric& m : best->score.metrics) {
+    json["metrics"][m.name] = rounded(m.value);
+    if (m.half_width > 0) json["half_widths"][m.name] = rounded(m.half_width);
+  }
   json["seconds"] = best->seconds;
   return json;
 }
@@ -321,8 +327,11 @@ RunHistory read_history(const std::string& run) {
   check(train::is_run(run), ErrorKind::data,
         "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
   RunHistory history{.path = run, .name = short_names({run})[0], .config = config_of(run)};
+  const Json settings = to_json(history.config);
+  // A translator's may only write what is learned.
   history.has_teacher =
-      history.config.task != "translation" && !train::load_settings(run).paths.teacher.empty();
+      (history.config.task != "translation" || settings.get_string("teaching") == "word") &&
+      !train::load_settings(run).paths.teacher.empty();
   read_log(history);
   const std::string images = join_path(join_path(run, "cache"), train::kShownImagesName);
   if (path_exists(images)) history.images = Json::load(images);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "heddle/base/like_chunks.h"
 #include "heddle/base/parallel.h"
@@ -225,25 +226,23 @@ CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, flo
         "soft_cross_entropy: logits {} and targets {} differ in shape", logits.shape(),
         targets.shape());
   const int64_t rows = logits.size(0), classes = logits.size(1);
-  const std::vector<float> y = logits.to_floats();
-  const float* const t = targets.data<float>();
-  std::vector<float> d(y.size());
-  double total = 0;
-  for (int64_t begin = 0; begin < rows * classes; begin += classes) {
-    const double most = *std::max_element(y.begin() + begin, y.begin() + begin + classes);
-    double sum = 0;
-    for (int64_t i = begin; i < begin + classes; ++i) sum += std::exp(y[i] - most);
-    for (int64_t i = begin; i < begin + classes; ++i) {
-      const double log_p = y[i] - most - std::log(sum);
-      total -= t[i] * log_p;
-      d[i] = static_cast<float>((std::exp(log_p) - t[i]) * grad_scale);
+  const Tensor log_p = Tensor::empty(logits.shape(), DType::f32);
+  kernels().log_softmax(logits.rows(), log_p.rows());
+  const Tensor d = Tensor::empty(logits.shape(), DType::f32);
+  std::vector<double> sums(static_cast<size_t>(rows));
+  parallel_for(rows, [&](int64_t r) {
+    for (int64_t i = r * classes; i < (r + 1) * classes; ++i) {
+      const float own = log_p.data<float>()[i], share = targets.data<float>()[i];
+      if (share != 0) sums[static_cast<size_t>(r)] -= double{share} * own;
+      d.data<float>()[i] = (std::exp(own) - share) * grad_scale;
     }
-  }
+  });
+  const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
   CrossEntropy out{.loss = Tensor::full({1}, static_cast<float>(total * grad_scale)),
                    .total = total,
                    .nll = total,
                    .predicted = rows};
-  const Tensor gradient = cast(Tensor::from(d, {rows, classes}), logits.dtype());
+  const Tensor gradient = cast(d, logits.dtype());
   out.loss = record("soft_cross_entropy", {logits}, out.loss,
                     [gradient](const Tensor& dy) -> Grads { return {times(gradient, dy)}; });
   return out;

@@ -160,7 +160,7 @@ struct TrainConfig {
   double max_minutes = 0;
   int64_t checkpoint_every = 1000, validate_every = 1000, log_every = 100;
   std::string select = "loss", early_stop = "none";
-  int64_t patience = 10;
+  int64_t select_window = 1, patience = 10;
   std::string precision = "auto";
   bool recompute = false;
   int64_t seed = 1;
@@ -213,6 +213,10 @@ struct TrainConfig {
     v("validate_every", validate_every, "updates between validations", at_least(1));
     v("log_every", log_every, "updates between lines of log.jsonl", at_least(1));
     v("select", select, "what makes a model the best", one_of(score_names()));
+    v("select_window", select_window,
+      "validations over whose mean `select` chooses: of noisy scores a smoothed curve; 1: each "
+      "alone",
+      between(1, 1000));
     std::vector<std::string> stops = score_names();
     stops.insert(stops.begin(), "none");
     v("early_stop", early_stop, "stop when this gets no better", one_of(std::move(stops)));

@@ -28,13 +28,25 @@ struct LossSums {
 struct Metric {
   std::string name;
   double value = 0;
-  bool operator==(const Metric&) const = default;
+  /// Half the interval that holds 95 % of what resampled held-out data give; 0: not known.
+  double half_width = 0;
+  bool operator==(const Metric& other) const {  // half_width follows from the data
+    return name == other.name && value == other.value;
+  }
 };
 
-/// "BLEU 41.20", "accuracy 0.913": as progress lines have it.
+/// Behind the name of a metric in log.jsonl: its half_width.
+inline constexpr const char* kHalfWidth = "_half_width";
+
+/// "41.20 ± 0.81", "0.9130"
+inline std::string value_text(const Metric& metric) {
+  const int digits = metric.name == "bleu" ? 2 : 4;
+  if (metric.half_width == 0) return fmt::format("{:.{}f}", metric.value, digits);
+  return fmt::format("{:.{}f} ± {:.{}f}", metric.value, digits, metric.half_width, digits);
+}
+/// "BLEU 41.20 ± 0.81", "accuracy 0.9130": as progress lines have it.
 inline std::string to_text(const Metric& metric) {
-  if (metric.name == "bleu") return fmt::format("BLEU {:.2f}", metric.value);
-  return fmt::format("{} {:.4f}", metric.name, metric.value);
+  return fmt::format("{} {}", metric.name == "bleu" ? "BLEU" : metric.name, value_text(metric));
 }
 
 /// How good a model is on held-out text.
@@ -42,19 +54,20 @@ struct ValidationScore {
   double loss = 0;  ///< nats per predicted token or label, without smoothing
   std::vector<Metric> metrics = {};
 
-  /// The metric of that name; -1 if there is none.
-  double metric(std::string_view name) const {
+  /// The metric of that name; null if there is none.
+  const Metric* find(std::string_view name) const {
     for (const Metric& m : metrics) {
-      if (m.name == name) return m.value;
+      if (m.name == name) return &m;
     }
-    return -1;
+    return nullptr;
+  }
+  /// Its value; -1 if there is none.
+  double metric(std::string_view name) const {
+    const Metric* const found = find(name);
+    return found == nullptr ? -1 : found->value;
   }
   /// What gets smaller as the model gets better: the loss, or minus a metric.
   double cost(std::string_view by) const { return by == "loss" ? loss : -metric(by); }
-  /// True if this is better than `other` by "loss" or a metric; the loss decides between equals.
-  bool is_better(const ValidationScore& other, std::string_view by) const {
-    return cost(by) != other.cost(by) ? cost(by) < other.cost(by) : loss < other.loss;
-  }
   bool operator==(const ValidationScore&) const = default;
 };
 

@@ -82,6 +82,7 @@ void TrainingLoop::begin() {
   check_same_state(group_, state_path(), saved, parameters_);
   if (saved) {
     p_ = *saved;
+    if (std::isnan(p_.best_cost)) p_.best_cost = p_.best.cost(config_.select);  // not named there
     if (leads()) warn_of_differences();
     task_->parameters_changed();
     task_->carry_on(carried, p_.epoch, p_.batch);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "heddle/base/files/files.h"
@@ -78,13 +79,24 @@ void Validation::consider(const std::string& kind, const nn::Run& run,
   task_->parameters_changed();
 }
 
-bool Validation::is_better(const ValidationScore& s) const {
-  return p_->best_kind.empty() || s.is_better(p_->best, config_.select);
+// What chooses a model: the mean over the last validations of its kind, as one alone is noisy.
+double Validation::smoothed_cost(const std::string& kind, const ValidationScore& s) {
+  std::vector<double>& costs = p_->recent_costs[kind];
+  costs.push_back(s.cost(config_.select));
+  if (std::ssize(costs) > config_.select_window) costs.erase(costs.begin());
+  return std::accumulate(costs.begin(), costs.end(), 0.0) / static_cast<double>(costs.size());
+}
+
+// The loss decides between equals.
+bool Validation::is_better(double cost, const ValidationScore& s) const {
+  if (p_->best_kind.empty()) return true;
+  return cost != p_->best_cost ? cost < p_->best_cost : s.loss < p_->best.loss;
 }
 
 // Notes and logs a score; if it is the best, the weights in place go to best/.
 void Validation::consider(const std::string& kind, const ValidationScore& s) {
-  const bool better = is_better(s);
+  const double cost = smoothed_cost(kind, s);
+  const bool better = is_better(cost, s);
   const double stop = s.cost(config_.early_stop == "none" ? "loss" : config_.early_stop);
   if (p_->best_kind.empty() || stop < p_->stop_best) {
     p_->stop_best = stop;
@@ -95,6 +107,7 @@ void Validation::consider(const std::string& kind, const ValidationScore& s) {
   p_->best_update = p_->update;
   p_->best_kind = kind;
   p_->best = s;
+  p_->best_cost = cost;
   if (leads()) task_->save_model(join_path(out_, "best"));
 }
 
@@ -103,6 +116,7 @@ void Validation::log_score(const std::string& kind, const ValidationScore& s, bo
   std::string shown;
   for (const Metric& m : s.metrics) {
     line[m.name] = m.value;
+    if (m.half_width > 0) line[m.name + kHalfWidth] = m.half_width;
     shown += "  " + to_text(m);
   }
   line["best"] = better;

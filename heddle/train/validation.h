@@ -34,7 +34,8 @@ class Validation {
   void consider(const std::string& kind, const nn::Run& run, std::vector<Tensor> weights);
   void consider(const std::string& kind, const ValidationScore& s);
   void log_score(const std::string& kind, const ValidationScore& s, bool better);
-  bool is_better(const ValidationScore& s) const;
+  double smoothed_cost(const std::string& kind, const ValidationScore& s);
+  bool is_better(double cost, const ValidationScore& s) const;
   std::vector<Tensor> average_of_kept() const;
   bool leads() const { return state_ != nullptr; }
   void keep(const ValidationScore& s);

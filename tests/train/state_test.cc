@@ -55,6 +55,8 @@ TEST(StateFolder, weights_moments_and_place_come_back) {
   p.log_bytes = 50;
   p.best_kind = "ema";
   p.best = {.loss = 0.1 + 0.2, .metrics = {{"accuracy", 1.0 / 7}}};
+  p.best_cost = 0.4;
+  p.recent_costs = {{"ema", {0.1, 1.0 / 3}}, {"snapshot", {2}}};
   p.stop_best = -1.5;
   p.machine = "here";
   p.version = "0.0.1";
@@ -74,6 +76,8 @@ TEST(StateFolder, weights_moments_and_place_come_back) {
   EXPECT_EQ(read->log_bytes, 50);
   EXPECT_EQ(read->best_kind, "ema");
   EXPECT_EQ(read->best, p.best);
+  EXPECT_EQ(read->best_cost, 0.4);
+  EXPECT_EQ(read->recent_costs, p.recent_costs);
   EXPECT_EQ(read->stop_best, -1.5);
   EXPECT_EQ(read->machine, "here");
   EXPECT_EQ(read->version, "0.0.1");

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/training/tokenizer_trainer.h"
@@ -66,6 +67,56 @@ TEST_F(TaughtRun, added_ones_stand_beside_those_of_people_and_a_stop_changes_not
     train(config, "cut", folder_ / "teacher");
   }
   EXPECT_EQ(text("whole/last/model.safetensors"), text("cut/last/model.safetensors"));
+}
+
+TEST_F(TaughtRun, words_of_the_teacher_are_learned_with_its_tokenizer) {
+  TrainConfig config = student("word");
+  set_from_string(config, "teacher_beam", "5");
+  set_from_string(config, "teacher_weight", "1");
+  set_from_string(config, "label_smoothing", "0");
+  config.max_updates = config.validate_every = 60;
+  train(config, "taught", folder_ / "teacher");
+  EXPECT_EQ(text("taught/best/tokenizer.model"), text("teacher/best/tokenizer.model"));
+  EXPECT_EQ(taught("taught", ".target"), "nothing");
+  // Of nothing but the teacher's probabilities it learns the labels too.
+  const Json last = Json::parse(lines("taught/log.jsonl").back(), "log");
+  const Json first = Json::parse(lines("taught/log.jsonl").front(), "log");
+  EXPECT_LT(last.get_double("loss"), 0.8 * first.get_double("nll"));
+}
+
+TEST_F(TaughtRun, words_are_taught_to_the_same_bits_for_threads_and_over_stops) {
+  TrainConfig config = student("word");
+  set_from_string(config, "teacher_beam", "5");
+  set_from_string(config, "source_sampling", "0.1");
+  set_num_threads(1);
+  train(config, "whole", folder_ / "teacher");
+  set_num_threads(3);
+  for (const int64_t updates : {3, 8}) {
+    config.max_updates = updates;
+    train(config, "cut", folder_ / "teacher");
+  }
+  EXPECT_EQ(weights("whole"), weights("cut"));
+  set_from_string(config, "teacher_weight", "0.25");
+  train(config, "other", folder_ / "teacher");
+  EXPECT_NE(weights("whole"), weights("other"));
+}
+
+TEST_F(TaughtRun, words_of_another_vocabulary_and_two_passes_are_refused) {
+  TrainConfig config = student("word");
+  set_from_string(config, "teacher_beam", "5");
+  TrainConfig passes = config;
+  set_from_string(passes, "r_drop", "1");
+  expect_error(ErrorKind::usage, {"r_drop", "teaching"},
+               [&] { train(passes, "student", folder_ / "teacher"); });
+  TrainConfig sequence = student("sequence");
+  set_from_string(sequence, "teacher_weight", "0.3");
+  expect_error(ErrorKind::usage, {"teacher_weight", "word"},
+               [&] { train(sequence, "student", folder_ / "teacher"); });
+  const std::string given = folder_ / "given.model";
+  train_tokenizer(lines("data/train.en"), {.vocab_size = 340}).save(given);
+  set_from_string(config, "tokenizer", given);
+  expect_error(ErrorKind::data, {"other tokens"},
+               [&] { train(config, "student", folder_ / "teacher"); });
 }
 
 TEST_F(TaughtRun, another_teacher_or_text_is_not_what_the_run_began_with) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <numeric>
 
 #include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
@@ -340,6 +341,40 @@ TEST_F(TrainerTest, bleu_chooses_the_best_where_it_is_asked_for) {
   }
   EXPECT_EQ(result.best.metric("bleu"), best);
   EXPECT_GT(best, 5);
+  const Json last = log_lines(folder_ / "run").back();
+  const double half_width = last.get_double("bleu_half_width");
+  EXPECT_TRUE(half_width > 0 && half_width < 50) << last.dump();
+}
+
+// A mean over several is less noisy; it goes on over a stop.
+TEST_F(TrainerTest, smoothed_scores_choose_the_best_where_a_window_is_given) {
+  TrainConfig config = small_config();
+  config.select_window = 3;
+  config.validate_every = 5;
+  config.checkpoint_every = 10;
+  config.learning_rate = 0.03;
+  for (const int64_t updates : {40, 80}) {
+    config.max_updates = updates;
+    train(config, "stopped");
+  }
+  train(config, "whole");
+  std::vector<double> costs;
+  double best = 1e9;
+  int unlike_alone = 0;
+  double lowest = 1e9;
+  for (const Json& line : log_lines(folder_ / "whole")) {
+    if (!line.contains("validation")) continue;
+    const double loss = line.get_double("loss");
+    costs.push_back(loss);
+    if (costs.size() > 3) costs.erase(costs.begin());
+    const double mean =
+        std::accumulate(costs.begin(), costs.end(), 0.0) / static_cast<double>(costs.size());
+    EXPECT_EQ(line.get_bool("best"), mean < best) << line.dump();
+    unlike_alone += (mean < best) != (loss < lowest);
+    best = std::min(best, mean), lowest = std::min(lowest, loss);
+  }
+  EXPECT_GT(unlike_alone, 0) << "the case is too easy to tell them apart";
+  EXPECT_EQ(model_bytes(folder_ / "stopped"), model_bytes(folder_ / "whole"));
 }
 
 TEST_F(TrainerTest, minutes_end_a_run_and_count_over_its_parts) {

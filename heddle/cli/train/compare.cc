@@ -65,8 +65,8 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
          best == nullptr ? "-" : best->kind, best == nullptr ? "-" : format_count(best->update),
          best == nullptr ? "-" : fmt::format("{:.4f}", best->score.loss)});
     for (const std::string& m : metrics) {
-      const double value = best == nullptr ? -1 : best->score.metric(m);
-      rows.back().push_back(value < 0 ? "-" : fmt::format("{:.{}f}", value, m == "bleu" ? 2 : 4));
+      const train::Metric* const metric = best == nullptr ? nullptr : best->score.find(m);
+      rows.back().push_back(metric == nullptr ? "-" : train::value_text(*metric));
     }
   }
   return rows;

@@ -37,7 +37,7 @@ ParallelFiles training_pairs(const TrainConfig& config, const RunPaths& paths,
                              const std::string& folder, const std::string& run) {
   const auto& own = config.task_config.as<PairFields>();
   const ParallelFiles pairs = find_parallel(folder, "train", own.source_lang, own.target_lang);
-  if (paths.teacher.empty()) return pairs;
+  if (paths.teacher.empty() || own.teaching == "word") return pairs;
   const std::string data = join_path(run, "data");
   make_directories(data);
   return taught_pairs(pairs, data,
@@ -111,8 +111,12 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
   const auto& own = config.task_config.as<PairFields>();
   const EncoderDecoderFacts facts = facts_of(config.stack);
   const bool is_joint = !facts.has_two_vocabularies;
+  const auto given = [&](const std::string& own_file, const char* of_teacher) {
+    if (!own_file.empty() || paths.teacher.empty() || own.teaching != "word") return own_file;
+    return join_path(find_model_dir(paths.teacher), of_teacher);
+  };
   RunVocabulary first{join_path(run, "tokenizer.model"),
-                      own.tokenizer,
+                      given(own.tokenizer, kTokenizerName),
                       {pairs.source},
                       "vocab_size",
                       facts.source_vocab_size};
@@ -121,7 +125,7 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
   if (is_joint) return both;
   both.target = open_tokenizer(config, pairs,
                                {join_path(run, "target_tokenizer.model"),
-                                own.target_tokenizer,
+                                given(own.target_tokenizer, kTargetTokenizerName),
                                 {pairs.target},
                                 "decoder_vocab_size",
                                 facts.target_vocab_size},
@@ -162,6 +166,15 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
         "{}: `max_tokens` {} is more than a batch of {} tokens; raise `batch_tokens` or "
         "lower `max_tokens`",
         source, max_tokens, batch_tokens);
+  const bool is_word = teaching == "word";
+  check(
+      !is_word || r_drop == 0, ErrorKind::usage,
+      "{}: `r_drop` compares two passes, and `teaching` word a pass with the teacher's; set one of "
+      "them to 0",
+      source);
+  const TaskConfig untold(config.task);
+  check(is_word || teacher_weight == untold.as<PairFields>().teacher_weight, ErrorKind::usage,
+        "{}: `teacher_weight` is of `teaching` word", source);
   const int64_t positions = facts_of(config.stack).longest_target;
   check(max_tokens <= positions, ErrorKind::usage,
         "{}: `max_tokens` {} is more than the {} learned positions", source, max_tokens, positions);
@@ -175,7 +188,8 @@ void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) co
   const TaskConfig defaults(config.task);
   const auto& untold = defaults.as<PairFields>();
   check_teacher(paths, {{"teaching", teaching != untold.teaching},
-                        {"teacher_beam", teacher_beam != untold.teacher_beam}});
+                        {"teacher_beam", teacher_beam != untold.teacher_beam},
+                        {"teacher_weight", teacher_weight != untold.teacher_weight}});
   check(!paths.from.empty() || config.stack.config().is_own_format(), ErrorKind::usage,
         "train: a {} is trained from one that is there, with its tokenizer; name it with `from`",
         config.model_type);

@@ -20,7 +20,7 @@ class PairFields : public TaskFields {
   int64_t max_tokens = 256, batch_tokens = 4096, sort_pool = 0, validation_beam = 1;
   int64_t tuned_beam = 0, teacher_beam = 5;
   std::string teaching = "sequence";
-  double label_smoothing = 0.1, r_drop = 0;
+  double label_smoothing = 0.1, r_drop = 0, teacher_weight = 0.5;
   double source_sampling = 0, target_sampling = 0;
 
   template <class V>
@@ -44,15 +44,22 @@ class PairFields : public TaskFields {
       "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
       at_least(0));
     v("source_sampling", source_sampling,
-      "source sentences are cut into other subwords each epoch: of a bpe tokenizer the share of "
-      "merges left out (0.1), of a unigram one the power of probabilities they are drawn by (0.2); "
+      "subword regularisation: source sentences are cut into other subwords each epoch, of a bpe "
+      "tokenizer the share of "
+      "merges left out (BPE dropout, 0.1), of a unigram one the power of probabilities they are "
+      "drawn by (0.2); "
       "a batch then has more tokens than `batch_tokens`; 0: never",
       between(0, 1));
     v("target_sampling", target_sampling, "the same of target sentences", between(0, 1));
     v("teaching", teaching,
       "what a `teacher`, a translator, gives: sequence: its translations of the training text take "
-      "the place of those that people wrote; added: they stand beside them",
-      one_of({"sequence", "added"}));
+      "the place of those that people wrote (sequence-level distillation); added: they stand "
+      "beside "
+      "them; word: its probabilities of each next token, beside the labels (word-level "
+      "distillation), by its own tokenizer",
+      one_of({"sequence", "added", "word"}));
+    v("teacher_weight", teacher_weight, "share of the loss that is of a teacher's probabilities",
+      between(0, 1));
     v("teacher_beam", teacher_beam, "beam of the teacher's translations", between(1, kMostBeams));
     v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy",
       between(1, kMostBeams));

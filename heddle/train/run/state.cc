@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
@@ -54,7 +55,7 @@ ValidationScore score_from_json(const Json& j, const std::string& prefix,
 
 // Reads all fields that states have always had, and those later additions that are there.
 void read_fields(const FieldList& fields, const Json& j, const std::string& source) {
-  constexpr std::string_view kLater[] = {"stop_best", "heddle", "validation"};
+  constexpr std::string_view kLater[] = {"stop_best", "best_cost", "heddle", "validation"};
   for (const Field& f : fields) {
     if (std::ranges::find(kLater, f.key) == std::end(kLater)) j.at(f.key, source);
   }
@@ -81,6 +82,10 @@ Json content_of(const Progression& p) {
     j["kept"].push_back(std::move(one));
   }
   put_score(j, "best_", p.best);
+  j["recent_costs"] = Json::object();
+  for (const auto& [kind, costs] : p.recent_costs) {
+    for (const double cost : costs) j["recent_costs"][kind].push_back(cost);
+  }
   j["window"] = to_json(p.window);
   return j;
 }
@@ -90,9 +95,17 @@ Progression progression_of(const Json& j, const std::string& source) {
   Progression p;
   p.best = score_from_json(j, "best_", source);
   p.stop_best = p.best.loss;  // of a state that does not name it
+  p.best_cost = std::numeric_limits<double>::quiet_NaN();
   read_fields(p, j, source);
   for (const Json& one : j.at("kept", source).as_array(source)) {
     p.kept.push_back({one.get_int("update", source), score_from_json(one, "", source)});
+  }
+  if (const Json* recent = j.find("recent_costs")) {
+    for (const auto& [kind, costs] : recent->as_object(source)) {
+      for (const Json& cost : costs.as_array(source)) {
+        p.recent_costs[kind].push_back(cost.as_double(source));
+      }
+    }
   }
   return p;
 }

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,8 @@ struct Progression {
   int64_t best_update = 0;       ///< of the validation that gave best/; 0: none yet
   std::string best_kind;         ///< "snapshot", "ema" or "average"
   ValidationScore best;
+  double best_cost = 0;  ///< what `select` compares, of that; the mean over `select_window`
+  std::map<std::string, std::vector<double>> recent_costs;  ///< of each kind, those of that window
   double stop_best = 0;          ///< best of what early stopping looks at; less is better
   int64_t without_better = 0;    ///< validations since then
   int64_t validated_update = 0;  ///< of the last validation
@@ -62,7 +65,7 @@ struct Progression {
   std::string version;     ///< of the heddle that saved; "": before states named it
   LogWindow window;
 
-  /// All but the weights that are kept, the best score and the window.
+  /// All but the weights that are kept, the best score, recent costs and the window.
   template <class V>
   void fields(V& v) {
     v("update", update, "");
@@ -72,6 +75,7 @@ struct Progression {
     v("log_bytes", log_bytes, "");
     v("best_update", best_update, "");
     v("best_kind", best_kind, "");
+    v("best_cost", best_cost, "");
     v("stop_best", stop_best, "");
     v("without_better", without_better, "");
     v("validated_update", validated_update, "");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/infer/search/best_tokens.h"
@@ -41,16 +42,22 @@ CrossEntropy output_loss(const nn::OutputProjection& output, const Tensor& h,
 
 CrossEntropy translation_loss(const EncoderDecoder& model, const TranslationBatch& b,
                               const nn::Run& run, const CrossEntropyOptions& options) {
-  const auto row_ids = [](const auto& sample, const auto& position) {
-    return std::make_shared<const RowIds>(RowIds{sample, position});
-  };
-  const nn::TokenRows source{b.source, &b.source_segments,
-                             row_ids(b.source_sample, b.source_position)};
-  const nn::TokenRows target{b.target_in, &b.target_segments,
-                             row_ids(b.target_sample, b.target_position)};
-  const Tensor memory = model.encode(source, run);
-  const Tensor h = model.decode(target, memory, b.source_segments, run);
-  return output_loss(model.output(), h, b.target_out, run, options);
+  return output_loss(model.output(), decoder_states(model, b, run), b.target_out, run, options);
+}
+
+// What each row is to predict: labels, smoothed, and a teacher's distributions.
+Tensor shares_of(std::span<const int32_t> targets, double label_smoothing, const Tensor& taught,
+                 double weight) {
+  const int64_t vocab = taught.size(1);
+  const double labels = 1 - weight, all = labels * label_smoothing / static_cast<double>(vocab);
+  const Tensor shares = Tensor::empty(taught.shape(), DType::f32);
+  parallel_for(taught.size(0), [&](int64_t r) {
+    const float* const from = taught.data<float>() + r * vocab;
+    float* const to = shares.data<float>() + r * vocab;
+    for (int64_t c = 0; c < vocab; ++c) to[c] = static_cast<float>(weight * from[c] + all);
+    to[targets[static_cast<size_t>(r)]] += static_cast<float>(labels * (1 - label_smoothing));
+  });
+  return shares;
 }
 
 // Rows whose target counts.
@@ -157,6 +164,34 @@ LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatc
       with_gradients([&] { return translation_loss(model, batch, run, options); });
   const auto mean = [&](double sum) { return sum / static_cast<double>(passes); };
   return {mean(ce.total), mean(ce.nll), ce.predicted / passes, ce.predicted / passes};
+}
+
+Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& b, const nn::Run& run) {
+  const auto row_ids = [](const auto& sample, const auto& position) {
+    return std::make_shared<const RowIds>(RowIds{sample, position});
+  };
+  const nn::TokenRows source{b.source, &b.source_segments,
+                             row_ids(b.source_sample, b.source_position)};
+  const nn::TokenRows target{b.target_in, &b.target_segments,
+                             row_ids(b.target_sample, b.target_position)};
+  const Tensor memory = model.encode(source, run);
+  return model.decode(target, memory, b.source_segments, run);
+}
+
+LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
+                           const nn::Run& run, double label_smoothing, const Tensor& taught,
+                           double weight) {
+  const Tensor shares = shares_of(batch.target_out, label_smoothing, taught, weight);
+  double nll = 0;
+  const CrossEntropy ce = with_gradients([&] {
+    const Tensor logits = model.output()(decoder_states(model, batch, run), run);
+    {
+      const NoGrad off;
+      nll = cross_entropy(logits.detached(), batch.target_out, {}).nll;
+    }
+    return soft_cross_entropy(logits, shares);
+  });
+  return {ce.total, nll, ce.predicted, ce.predicted};
 }
 
 LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch,

@@ -31,6 +31,14 @@ LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, con
 LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,
                               const nn::Run& run, double label_smoothing, double divergence = 0);
 LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch, const nn::Run& run);
+/// (1 - weight) times that loss, of one pass, and weight times the cross entropy against `taught`,
+/// what a teacher expects in the place of each token: [t, vocab] f32, each row a distribution.
+LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
+                           const nn::Run& run, double label_smoothing, const Tensor& taught,
+                           double weight);
+/// The states that its tokens are predicted from: [t, width].
+Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& batch,
+                      const nn::Run& run);
 
 /// Cross entropy of the tokens that are hidden, batch.targets of each row, and of the next-sentence
 /// class, where there are any: [sequences], 0 the second part follows, 1 it does not. The second

@@ -11,10 +11,12 @@
 #include "heddle/text/subword_sampler.h"
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/metrics.h"
+#include "heddle/train/metrics/significance.h"
 #include "heddle/train/ranks/rank_messages.h"
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/train/tasks/search_tuning.h"
+#include "heddle/train/tasks/word_teacher.h"
 
 namespace heddle::train {
 
@@ -39,7 +41,11 @@ class TranslationTask final : public ModelTask {
     if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
     begin_model();
     translator_ = model().as<EncoderDecoder>();
-    set_keys(corpora_.train.key(), corpora_.val.key());
+    if (!paths.teacher.empty() && own<Fields>().teaching == "word") {
+      teacher_.emplace(paths.teacher, corpora_, translator_->facts());
+    }
+    set_keys(corpora_.train.key() + (teacher_ ? " taught by " + teacher_->key() : ""),
+             corpora_.val.key());
   }
 
   int64_t batches(int64_t epoch) override {
@@ -77,7 +83,8 @@ class TranslationTask final : public ModelTask {
           for (const int64_t i : sentences) some.push_back(sources_[static_cast<size_t>(i)]);
           return translated(some, own<Fields>().validation_beam);
         });
-    score.metrics = {{"bleu", corpus_bleu(hypotheses, references_).score}};
+    const ResampledScore bleu = resampled_bleu(hypotheses, references_);
+    score.metrics = {{"bleu", bleu.score, bleu.half_width}};
     return score;
   }
 
@@ -128,8 +135,12 @@ class TranslationTask final : public ModelTask {
         {.passes = own<Fields>().r_drop > 0 ? 2 : 1,
          .source = resegment(source_sampler_, epoch, hash_name("train/source subwords")),
          .target = resegment(target_sampler_, epoch, hash_name("train/target subwords"))});
-    return accumulate_gradients(*translator_, batch, run, own<Fields>().label_smoothing,
-                                own<Fields>().r_drop);
+    const double smoothing = own<Fields>().label_smoothing;
+    if (!teacher_) {
+      return accumulate_gradients(*translator_, batch, run, smoothing, own<Fields>().r_drop);
+    }
+    return accumulate_taught(*translator_, batch, run, smoothing,
+                             teacher_->probabilities(batch, run), own<Fields>().teacher_weight);
   }
 
   // A pure function of seed, epoch and pair. Sentences that become too long stay as they are.
@@ -185,6 +196,7 @@ class TranslationTask final : public ModelTask {
   Corpora corpora_;
   std::optional<SubwordSampler> source_sampler_, target_sampler_;
   const EncoderDecoder* translator_ = nullptr;
+  std::optional<WordTeacher> teacher_;
   std::vector<std::vector<int32_t>> sources_;  // held-out ones, where BLEU is wanted
   std::vector<std::string> references_;
   BatchPlan plan_;

@@ -1,0 +1,36 @@
+// The teacher's pass over a batch of its student.
+#include "heddle/train/tasks/word_teacher.h"
+
+#include "heddle/base/profile.h"
+#include "heddle/ops/reduce.h"
+#include "heddle/train/tasks/losses.h"
+
+namespace heddle::train {
+
+WordTeacher::WordTeacher(const std::string& path, const Corpora& corpora,
+                         const EncoderDecoderFacts& student)
+    : loaded_(load_translation_model(path)) {
+  const EncoderDecoderFacts& own = loaded_.translator().facts();
+  check(loaded_.tokenizer->fingerprint() == corpora.tokenizer.fingerprint() &&
+            loaded_.target().fingerprint() == corpora.target().fingerprint() &&
+            own.target_vocab_size == student.target_vocab_size,
+        ErrorKind::data,
+        "{}: the teacher has other tokens than its student, so that its probabilities are of other "
+        "words; leave out `tokenizer`, or choose `teaching` sequence",
+        path);
+  check(own.decoder_start_token_id == student.decoder_start_token_id &&
+            own.eos_token_id == student.eos_token_id,
+        ErrorKind::data, "{}: the teacher begins or ends targets with other ids than its student",
+        path);
+}
+
+Tensor WordTeacher::probabilities(const TranslationBatch& batch, const nn::Run& run) const {
+  const ProfilePhase phase("teacher");
+  const NoGrad off;
+  nn::Run plain;
+  plain.compute = run.compute;
+  const EncoderDecoder& model = loaded_.translator();
+  return softmax(model.output()(decoder_states(model, batch, plain), plain));
+}
+
+}  // namespace heddle::train
