@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/json/json.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
@@ -21,6 +22,7 @@ TEST(Bench, json_line_of_training_has_every_key) {
   EXPECT_EQ(line.get_string("case"), "train-tiny");
   EXPECT_EQ(line.get_string("dtype"), "bf16");
   EXPECT_EQ(line.get_int("threads"), 1);
+  EXPECT_EQ(line.get_string("matrix_unit"), matrix_unit_name(matrix_unit()));
   EXPECT_EQ(line.get_int("batch"), 2);
   EXPECT_EQ(line.get_string("unit"), "target tokens/s");
   EXPECT_EQ(line.get_int("repetitions"), 3);
@@ -56,8 +58,8 @@ TEST(Bench, text_names_value_limits_and_memory) {
   const CliResult result =
       run_heddle({"bench", "train-tiny", "--seconds", "0", "--threads", "1", "--batch", "1"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const char* part :
-       {"train-tiny  f32, 1 thread, batch 1", "target tokens/s", "peak ", "products ", "MiB"}) {
+  for (const char* part : {"train-tiny  f32 by ", ", 1 thread, batch 1", "target tokens/s", "peak ",
+                           "products ", "MiB"}) {
     EXPECT_TRUE(contains(result.out, part)) << result.out;
   }
 }

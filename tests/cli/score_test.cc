@@ -216,7 +216,11 @@ TEST(Score, confidence_is_the_mean_and_interval_of_one_system) {
     more.insert(more.begin(), words.begin(), words.end());
     return run_heddle(more);
   };
-  const Json all = Json::parse(with({"--confidence", "--json"}).out).at("bootstrap");
+  const Json whole = Json::parse(with({"--confidence", "--json"}).out);
+  // As sacreBLEU's --confidence has it.
+  EXPECT_TRUE(whole.get_string("signature").starts_with("nrefs:1|bs:1000|seed:12345|case:mixed|"));
+  EXPECT_TRUE(whole.get_string("chrf_signature").starts_with("nrefs:1|bs:1000|seed:12345|"));
+  const Json& all = whole.at("bootstrap");
   EXPECT_EQ(all.get_int("samples"), 1000);
   std::ifstream expected(kMetrics + "paired.tsv");
   std::string name, metric;

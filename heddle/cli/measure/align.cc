@@ -382,6 +382,7 @@ void add_align(Subcommand& app) {
       command.add_flag("--statistical", flags.is_statistical,
                        "without a model: IBM's model 1, then 2, learned from the pairs themselves");
   statistical.group(kStatistical);
+  command.get_option("--precision").excludes(statistical);
   for (const Option& option :
        {command.add_option("--train-src", flags.train_source,
                            "more sentences to learn from, with --train-tgt"),

@@ -4,10 +4,12 @@
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
 #include "heddle/base/rounded.h"
 #include "heddle/bench/case.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 
 namespace heddle::cli {
 namespace {
@@ -38,6 +40,7 @@ std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::
   Json line = Json::object({{"case", c.name},
                             {"dtype", flags.precision},
                             {"threads", num_threads()},
+                            {"matrix_unit", std::string(matrix_unit_name(matrix_unit()))},
                             {"batch", r.batch},
                             {"value", rounded(r.value, 4)},
                             {"unit", c.unit},
@@ -59,8 +62,8 @@ std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::
 }
 
 void print_text(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
-  fmt::print("{}  {}, {} thread{}, batch {}; {}, {:.1f} million parameters\n", c.name,
-             flags.precision, num_threads(), num_threads() == 1 ? "" : "s", r.batch, r.model,
+  fmt::print("{}  {} by {}, {}, batch {}; {}, {:.1f} million parameters\n", c.name, flags.precision,
+             matrix_unit_name(matrix_unit()), counted(num_threads(), "thread"), r.batch, r.model,
              static_cast<double>(r.parameters) / 1e6);
   fmt::print("  {:12} {:12.1f} {}  ({:.3f} ms, the median of {})\n", "value", r.value, c.unit,
              r.step_ms, r.repetitions);

@@ -140,6 +140,11 @@ Bootstrap resample(const ScoreFlags& flags, const Lines& hypotheses,
           .chrf = train::paired_chrf(hypotheses, systems, references, m.chrf, options)};
 }
 
+// As sacreBLEU's has it, behind "nrefs:1|".
+void add_bootstrap(std::string& signature, const Bootstrap& b) {
+  signature.insert(signature.find('|') + 1, fmt::format("bs:{}|seed:{}|", b.samples, b.seed));
+}
+
 Json as_json(const Bootstrap& b, const std::vector<std::string>& against) {
   Json json = Json::object({{"samples", b.samples},
                             {"seed", b.seed},
@@ -206,8 +211,15 @@ void measure(const ScoreFlags& flags) {
   for (const std::string& path : flags.references) {
     references.push_back(read_beside(path, flags, hypotheses.size()));
   }
-  const auto bleu = train::corpus_bleu(hypotheses, references, metrics.bleu);
-  const auto chrf = train::corpus_chrf(hypotheses, references, metrics.chrf);
+  auto bleu = train::corpus_bleu(hypotheses, references, metrics.bleu);
+  auto chrf = train::corpus_chrf(hypotheses, references, metrics.chrf);
+  std::optional<Bootstrap> bootstrap;
+  if (is_resampled) {
+    bootstrap = resample(flags, hypotheses, references, metrics);
+    for (std::string* signature : {&bleu.signature, &chrf.signature}) {
+      add_bootstrap(*signature, *bootstrap);
+    }
+  }
   Json report = scores_json(bleu, chrf);
   report["hyp_len"] = bleu.hypothesis_length;
   report["ref_len"] = bleu.reference_length;
@@ -218,10 +230,9 @@ void measure(const ScoreFlags& flags) {
     report["by_length"] = as_json(classes);
     text += "\n" + as_text(classes);
   }
-  if (is_resampled) {
-    const Bootstrap bootstrap = resample(flags, hypotheses, references, metrics);
-    report["bootstrap"] = as_json(bootstrap, flags.against);
-    text += "\n" + as_text(bootstrap, flags);
+  if (bootstrap) {
+    report["bootstrap"] = as_json(*bootstrap, flags.against);
+    text += "\n" + as_text(*bootstrap, flags);
   }
   write_results(flags.json ? report.dump() + "\n" : text);
 }

@@ -54,6 +54,7 @@ GenerateOptions options_of(const Flags& f, SearchConfig search, const Precision&
   search.beam = std::max(beam, samples ? 1 : f.n_best);
   search.n_best = std::max(f.n_best, f.samples);
   search.samples = samples;
+  if (*search.beam > 1 && !f.search.drafted) search.drafted.reset();  // the model's own setting
   if (f.search.min_new_tokens) search.min_length.reset();
   const int64_t least = search.min_new_tokens.value_or(0), wanted = wanted_tokens(search);
   check(least <= wanted, ErrorKind::usage,

@@ -231,16 +231,17 @@ std::vector<TokenizerFile> files_for_transformers(const Processor& processor,
 std::unique_ptr<SubwordModel> subwords_of(const Tokenizer& tokenizer) {
   check(
       tokenizer.kind() == "SentencePiece" && tokenizer.files().size() == 1, ErrorKind::usage,
-      "a {} tokenizer has one segmentation of a text; other ones are drawn of SentencePiece models "
-      "(bpe, unigram) that belong to no family",
+      "subword regularisation draws segmentations of heddle's own bpe and unigram tokenizers; this "
+      "one ({}), of a model from elsewhere, is read with the one segmentation that it gives a text",
       tokenizer.kind());
   const std::string& name = tokenizer.files()[0].name;
   Processor processor;
   const ModelFacts facts = load_processor(tokenizer.model_bytes(), name, processor);
-  check(is_sayable(processor, facts), ErrorKind::usage,
-        "{}: it has words, symbols of a user or tokens of several words; other segmentations are "
-        "drawn of plain bpe and unigram models",
-        name);
+  check(
+      is_sayable(processor, facts), ErrorKind::usage,
+      "{}: it has words, symbols of a user or tokens of several words; segmentations are drawn of "
+      "plain bpe and unigram models",
+      name);
   return read_tokenizer_json(tokenizer_json(processor, facts), name).model;
 }
 
