@@ -7,6 +7,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
+
 #include "heddle/base/names.h"
 
 namespace heddle::serve {
@@ -50,6 +52,15 @@ struct ServerMetrics::Families {
   prometheus::Gauge& rows = family_of(prometheus::BuildGauge(), "heddle_cache_rows",
                                       "Rows of the KV cache that are held", registry)
                                 .Add({});
+  prometheus::Family<prometheus::Counter>& ended =
+      family_of(prometheus::BuildCounter(), "heddle_ended_jobs_total",
+                "Sequences that ended, by how; cancelled: the client left, or another sequence of "
+                "its request failed",
+                registry);
+  // By JobOutcome.
+  std::array<prometheus::Counter*, 4> ends = {
+      &ended.Add({{"outcome", "done"}}), &ended.Add({{"outcome", "cancelled"}}),
+      &ended.Add({{"outcome", "timed_out"}}), &ended.Add({{"outcome", "failed"}})};
   prometheus::Counter& read = tokens.Add({{"kind", "read"}});
   prometheus::Counter& written = tokens.Add({{"kind", "written"}});
   prometheus::Counter& cached = tokens.Add({{"kind", "cached"}});
@@ -67,6 +78,10 @@ void ServerMetrics::answered(const std::string& route, int status, double second
   families_->seconds.Add({{"route", route}}, kSeconds).Observe(seconds);
 }
 
+void ServerMetrics::refused(int status) {
+  families_->requests.Add({{"route", "none"}, {"status", std::to_string(status)}}).Increment();
+}
+
 void ServerMetrics::tokens_read(int64_t n) { families_->read.Increment(static_cast<double>(n)); }
 void ServerMetrics::tokens_written(int64_t n) {
   families_->written.Increment(static_cast<double>(n));
@@ -75,6 +90,10 @@ void ServerMetrics::tokens_cached(int64_t n) {
   families_->cached.Increment(static_cast<double>(n));
 }
 void ServerMetrics::started(double seconds) { families_->waits.Observe(seconds); }
+
+void ServerMetrics::ended(JobOutcome outcome, int64_t jobs) {
+  families_->ends[static_cast<size_t>(outcome)]->Increment(static_cast<double>(jobs));
+}
 
 void ServerMetrics::model(const std::string& name, const std::string& type) {
   families_->models.Add({{"name", name}, {"type", type}}).Set(1);

@@ -7,6 +7,9 @@
 
 namespace heddle::serve {
 
+/// How a job ended; cancelled: its client left, or another job of its request failed.
+enum class JobOutcome : uint8_t { done, cancelled, timed_out, failed };
+
 /// From any thread. No text, key or address of a client is in a label.
 class ServerMetrics {
  public:
@@ -16,6 +19,8 @@ class ServerMetrics {
   /// A response was sent. route: "/v1/translations", or "other"; status: 200, or 499 where the
   /// client left first
   void answered(const std::string& route, int status, double seconds);
+  /// What came was refused before it was a request; see RefusalHandler. Its route is "none".
+  void refused(int status);
   /// Tokens that were read or written.
   void tokens_read(int64_t n);
   void tokens_written(int64_t n);
@@ -23,6 +28,8 @@ class ServerMetrics {
   void tokens_cached(int64_t n);
   /// A job began after so long a wait.
   void started(double seconds_of_waiting);
+  /// So many ended.
+  void ended(JobOutcome outcome, int64_t jobs = 1);
   void model(const std::string& name, const std::string& type);
 
   struct Now {

@@ -114,11 +114,17 @@ EngineThreads::Schedulers schedulers_of(const std::vector<SharedModel>& models) 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)),
       keys_(options_.keys_path),
-      models_(load_models(options_)),
       budget_(options_.queue_tokens),
       started_at_(static_cast<int64_t>(std::time(nullptr))) {
+  engines_ = std::make_unique<EngineThreads>(EngineThreads::Schedulers());
+}
+
+void Service::load() { take(load_models(options_)); }
+
+void Service::take(std::vector<SharedModel> models) {
+  engines_->replace(schedulers_of(models));
+  models_ = std::move(models);
   for (const SharedModel& model : models_) metrics_.model(model->name, model->loaded().type);
-  engines_ = std::make_unique<EngineThreads>(schedulers_of(models_));
 }
 
 void Service::reload() {
@@ -131,13 +137,13 @@ bool Service::take_reloaded() {
   using std::chrono_literals::operator""s;
   if (!reloaded_.valid() || reloaded_.wait_for(0s) != std::future_status::ready) return false;
   bool is_taken = false;
+  const bool is_first = is_loading();
   try {
-    auto models = reloaded_.get();
-    engines_->replace(schedulers_of(models));
-    models_ = std::move(models);
-    log_info("serve: {} models were loaded anew", models_.size());
+    take(reloaded_.get());
+    if (!is_first) log_info("serve: {} models were loaded anew", models_.size());
     is_taken = true;
   } catch (const std::exception& error) {
+    if (is_first) throw;
     log_error("serve: the models stay as they were: {}", error.what());
   }
   if (is_asked_again_) reload();
@@ -178,6 +184,15 @@ void Service::worked_off(int64_t tokens) {
 
 void Service::answer(HttpRequest request, const std::shared_ptr<Reply>& reply) {
   answer_request(*this, std::move(request), reply, ++requests_);
+}
+
+std::string Service::refused(int status) {
+  metrics_.refused(status);
+  return request_id(++requests_);
+}
+
+std::string Service::request_id(uint64_t number) const {
+  return fmt::format("{:x}-{:x}", started_at_, number);
 }
 
 }  // namespace heddle::serve

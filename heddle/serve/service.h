@@ -26,6 +26,7 @@ struct ServiceOptions {
   int64_t most_texts = 512;       ///< of a request
   int64_t most_beams = 16, most_results = 16;
   int64_t most_pixels = 25'000'000;  ///< of an image
+  int64_t most_levels = 32;          ///< of a body's JSON, up to 200
   HttpLimits http = {};
 };
 
@@ -66,8 +67,13 @@ class Keys {
 
 class Service {
  public:
-  /// Loads the models. Errors: those of loading; usage for two of one name.
+  /// Without models: until load(), or reload() and take_reloaded(), all but /health is answered
+  /// with 503. Errors: those of Keys.
   explicit Service(ServiceOptions options);
+  /// Loads the models, which are answered with from then on.
+  /// Errors: those of loading; usage for two of one name; system if there are no threads for them.
+  void load();
+  bool is_loading() const { return models_.empty(); }
 
   const ServiceOptions& options() const { return options_; }
   /// Those that requests are answered with now. From the server's thread, as all but counters.
@@ -82,11 +88,16 @@ class Service {
 
   /// Answers one request, see HttpHandler. From the server's thread alone.
   void answer(HttpRequest request, const std::shared_ptr<Reply>& reply);
+  /// Counts a refusal, see RefusalHandler. From the server's thread alone.
+  std::string refused(int status);
+  /// What x-request-id says of a request whose client gave it no name.
+  std::string request_id(uint64_t number) const;
   /// Loads the models anew beside those that answer, on a thread of its own; take_reloaded() puts
   /// them in their place. While it loads another call changes nothing.
   void reload();
   /// Whether models that were loaded anew answer from now on; requests that came before end with
-  /// those before. Folders that cannot be loaded are said, and the models stay.
+  /// those before. Folders that cannot be loaded are said, and the models stay; where there are
+  /// none yet, errors are those of load().
   bool take_reloaded();
   bool is_reloading() const { return reloaded_.valid(); }
   /// What /health/ready says from now on is that it is not.
@@ -101,6 +112,8 @@ class Service {
   void worked_off(int64_t tokens);
 
  private:
+  void take(std::vector<SharedModel> models);
+
   const ServiceOptions options_;
   Keys keys_;
   std::vector<SharedModel> models_;

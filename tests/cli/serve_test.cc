@@ -37,7 +37,27 @@ TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
   options.signal = SIGTERM, options.signal_when = [&](const CliResult&) { return is_over.load(); };
   CliResult served;
   std::thread server([&] {
-    served = run_heddle({"serve", "en-de=" + model(), "--port", std::to_string(port)}, options);
+    served = run_heddle({"serve",
+                         "en-de=" + model(),
+                         "--port",
+                         std::to_string(port),
+                         "--max-header",
+                         "2000",
+                         "--max-header-fields",
+                         "50",
+                         "--max-depth",
+                         "9",
+                         "--max-unread",
+                         "70000",
+                         "--header-seconds",
+                         "6",
+                         "--body-seconds",
+                         "7",
+                         "--idle-seconds",
+                         "8",
+                         "--write-seconds",
+                         "11"},
+                        options);
   });
   serve::Answer answer;
   EXPECT_TRUE(comes_true([&] {
@@ -52,7 +72,11 @@ TEST_F(Serve, answers_as_translate_does_and_ends_by_a_signal) {
   server.join();
   EXPECT_EQ(served.exit_code, 128 + SIGTERM) << served.err;
   EXPECT_TRUE(contains(served.err, "nothing was lost")) << served.err;
-  EXPECT_TRUE(contains(served.err, "limits: ")) << served.err;
+  for (const char* limit :
+       {"limits: ", "header 2000 bytes, 50 fields", "9 levels", "unread output 70000 bytes",
+        "header 6 s, body 7 s, idle 8 s, write 11 s"}) {
+    EXPECT_TRUE(contains(served.err, limit)) << limit << " is not in " << served.err;
+  }
 }
 
 // As systemd starts it: a socket that hears when the server listens, and when it ends.
@@ -80,7 +104,7 @@ TEST_F(Serve, the_supervisor_is_told) {
   EXPECT_EQ(heard, "READY=1 STOPPING=1 ");
 }
 
-TEST_F(Serve, what_cannot_be_served_is_said_before_it_listens) {
+TEST_F(Serve, what_cannot_be_served_is_said) {
   const std::vector<std::tuple<std::vector<std::string>, int, std::string>> cases = {
       {{model(), model()}, 2, "NAME=FOLDER"},
       {{"=" + model()}, 2, "name"},
@@ -89,10 +113,19 @@ TEST_F(Serve, what_cannot_be_served_is_said_before_it_listens) {
       {{model(), "--host", "nowhere"}, 2, "--host"},
       {{model(), "--cache-rows", "0"}, 2, "--cache-rows"},
       {{model(), "--max-beam", "0"}, 2, "--max-beam"},
+      {{model(), "--max-header", "100"}, 2, "--max-header"},
+      {{model(), "--max-header-fields", "0"}, 2, "--max-header-fields"},
+      {{model(), "--max-depth", "201"}, 2, "--max-depth"},
+      {{model(), "--max-unread", "0"}, 2, "--max-unread"},
+      {{model(), "--header-seconds", "0"}, 2, "--header-seconds"},
+      {{model(), "--body-seconds", "0"}, 2, "--body-seconds"},
+      {{model(), "--idle-seconds", "0"}, 2, "--idle-seconds"},
+      {{model(), "--write-seconds", "1000000001"}, 2, "--write-seconds"},
       {{model(), "--keys", "/nowhere"}, 3, "/nowhere"},
       {{}, 2, "model"}};
   for (const auto& [arguments, code, word] : cases) {
     std::vector<std::string> words = {"serve"};
+    if (word != "--port") words.insert(words.end(), {"--port", "0"});  // models come behind it
     words.insert(words.end(), arguments.begin(), arguments.end());
     const CliResult result = run_heddle(words);
     EXPECT_EQ(result.exit_code, code) << word << ": " << result.err;

@@ -33,10 +33,16 @@ std::string large_body() {
 class HttpServerTest : public ::testing::Test {
  protected:
   explicit HttpServerTest(const HttpLimits& limits = quick_limits())
-      : server_("127.0.0.1", 0, limits,
-                [this](HttpRequest request, std::shared_ptr<Reply> reply) {
-                  handle(request, std::move(reply));
-                }),
+      : server_(
+            "127.0.0.1", 0, limits,
+            [this](HttpRequest request, std::shared_ptr<Reply> reply) {
+              handle(request, std::move(reply));
+            },
+            [this](int status) {
+              const std::lock_guard lock(mutex_);
+              refusals_.push_back(status);
+              return fmt::format("refusal-{}", refusals_.size());
+            }),
         thread_([this] { server_.run(); }) {}
   ~HttpServerTest() override {
     server_.stop();
@@ -77,6 +83,7 @@ class HttpServerTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::shared_ptr<Reply>> kept_;
   std::vector<std::string> queries_;  // of those
+  std::vector<int> refusals_;
   HttpServer server_;
   std::thread thread_;
 };
@@ -218,10 +225,22 @@ TEST_F(HttpServerTest, slow_clients_are_disconnected_and_nobody_waits_for_them) 
   header.send("GET / HT");
   body.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
   EXPECT_EQ(get(port(), "/now").body, "GET /now||");
-  EXPECT_EQ(header.receive(), "");
-  EXPECT_EQ(body.receive(), "");
+  EXPECT_EQ(answer_of(header.receive_all()).status, 408);
+  EXPECT_EQ(answer_of(body.receive_all()).status, 408);
   EXPECT_EQ(idle.receive(), "");
   EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 0; }));
+  EXPECT_EQ(refusals_, (std::vector<int>{408, 408}));
+}
+
+TEST_F(HttpServerTest, refusals_have_an_id_and_are_told) {
+  const Answer header = get(port(), "/", "A: " + std::string(5000, 'a') + "\r\n");
+  EXPECT_EQ(header.status, 431);
+  EXPECT_NE(header.head.find("x-request-id: refusal-1\r\n"), std::string::npos) << header.head;
+  const Answer body = post(port(), "/", std::string(5000, 'a'));
+  EXPECT_NE(body.head.find("x-request-id: refusal-2\r\n"), std::string::npos) << body.head;
+  EXPECT_EQ(ask(port(), "what is this\r\n\r\n").status, 400);
+  EXPECT_EQ(get(port(), "/fine").status, 200);
+  EXPECT_EQ(refusals_, (std::vector<int>{431, 413, 400}));
 }
 
 TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave) {
@@ -244,6 +263,41 @@ TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave) {
   }));
   other.close();
   EXPECT_TRUE(testing::comes_true([&] { return gone_ == 12; }));
+}
+
+TEST_F(HttpServerTest, handlers_hear_of_clients_that_leave_after_they_sent_more) {
+  const std::string request = "GET /never HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (const std::string& more : {std::string("\r\n"), request}) {
+    Client client(port());
+    const auto asked = [&, before = kept_.size()] {
+      const std::lock_guard lock(mutex_);
+      return kept_.size() == before + 1;
+    };
+    client.send(request);
+    EXPECT_TRUE(testing::comes_true(asked));
+    client.send(more);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it is seen
+    EXPECT_EQ(server_.connections(), 1);
+    client.close();
+    EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 0; }));
+  }
+  EXPECT_EQ(gone_, 2);
+}
+
+TEST_F(HttpServerTest, a_client_that_sent_more_and_stays_gets_both_answers) {
+  Client client(port());
+  client.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(testing::comes_true([&] {
+    const std::lock_guard lock(mutex_);
+    return kept_.size() == 1;
+  }));
+  client.send("GET /more HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // it is looked at twice
+  EXPECT_EQ(gone_, 0);
+  kept_[0]->send({.body = "first"});
+  const std::string bytes = client.receive_until("GET /more||");
+  EXPECT_LT(bytes.find("first"), bytes.find("GET /more||")) << bytes;
+  EXPECT_NE(bytes.find("GET /more||"), std::string::npos) << bytes;
 }
 
 TEST_F(HttpServerTest, a_client_that_does_not_read_is_cut_off) {
@@ -296,6 +350,10 @@ TEST_F(HttpServerOfTwo, connections_beyond_the_limit_are_closed_and_those_that_e
   EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 2; }));
   Client third(port());
   EXPECT_EQ(third.receive(), "");
+  EXPECT_TRUE(testing::comes_true([&] {
+    const std::lock_guard lock(mutex_);
+    return refusals_ == std::vector<int>{503};
+  }));
   first.close();
   EXPECT_TRUE(testing::comes_true([&] { return server_.connections() == 1; }));
   EXPECT_EQ(get(port(), "/room").body, "GET /room||");

@@ -210,6 +210,7 @@ TEST(Bounds, models_are_loaded_once_more_if_they_were_asked_for_meanwhile) {
   ServiceOptions options;
   options.models = {link};
   Service service(options);
+  service.load();
   lead_to(8);
   service.reload();
   lead_to(9);

@@ -64,12 +64,16 @@ inline ServiceOptions image_service() {
 
 class Running {
  public:
-  explicit Running(const ServiceOptions& options = default_service())
+  /// is_loaded: false: without models, until reload()
+  explicit Running(const ServiceOptions& options = default_service(), bool is_loaded = true)
       : service_(options),
-        server_("127.0.0.1", 0, options.http,
-                [this](HttpRequest request, std::shared_ptr<Reply> reply) {
-                  service_.answer(std::move(request), reply);
-                }) {
+        server_(
+            "127.0.0.1", 0, options.http,
+            [this](HttpRequest request, std::shared_ptr<Reply> reply) {
+              service_.answer(std::move(request), reply);
+            },
+            [this](int status) { return service_.refused(status); }) {
+    if (is_loaded) service_.load();
     service_.set_server(&server_);
     thread_ = std::thread([this] {
       server_.run([this] {

@@ -286,6 +286,33 @@ TEST(Service, work_of_clients_that_left_is_dropped) {
   ASSERT_NE(metrics.find(name), std::string::npos) << metrics;
   EXPECT_LT(std::stod(metrics.substr(metrics.find(name) + name.size())), 4800);
   EXPECT_EQ(post(running.port(), "/v1/translations", R"({"text": "a dog"})").status, 200);
+  const std::string text = get(running.port(), "/metrics").body;
+  EXPECT_NE(text.find(R"(heddle_ended_jobs_total{outcome="done"})"), std::string::npos) << text;
+  EXPECT_EQ(text.find("heddle_ended_jobs_total{outcome=\"cancelled\"} 0\n"), std::string::npos)
+      << text;
+}
+
+TEST(Service, responses_say_how_long_they_waited_and_how_long_their_work_took) {
+  Running running;
+  for (const auto& [path, body] : std::vector<std::pair<const char*, const char*>>{
+           {"/v1/translations", R"({"text": "a dog"})"},
+           {"/v1/completions", R"({"prompt": "a dog", "max_tokens": 3})"},
+           {"/v1/attention", R"({"text": "a dog", "model": "small"})"}}) {
+    const Answer answer = post(running.port(), path, body);
+    double total = 0, queue = 0, work = 0;
+    const size_t at = answer.head.find("server-timing: ");
+    ASSERT_NE(at, std::string::npos) << path << answer.head;
+    ASSERT_EQ(std::sscanf(answer.head.c_str() + at,
+                          "server-timing: total;dur=%lf, queue;dur=%lf, work;dur=%lf", &total,
+                          &queue, &work),
+              3)
+        << path << answer.head;
+    EXPECT_GE(queue, 0) << path;
+    EXPECT_GE(work, 0) << path;
+    EXPECT_NEAR(queue + work, total, 0.2) << path;  // each is rounded
+  }
+  // What waits for nothing says nothing of it.
+  EXPECT_EQ(get(running.port(), "/v1/models").head.find("queue;"), std::string::npos);
 }
 
 TEST(Service, a_model_that_goes_takes_what_the_allocator_kept_with_it) {
@@ -410,16 +437,9 @@ TEST(Service, metrics_count_what_was_asked_and_name_nobody) {
       << text;
   EXPECT_NE(text.find(R"(heddle_requests_total{route="other",status="404"} 1)"), std::string::npos);
   EXPECT_NE(text.find(R"(heddle_tokens_total{kind="written"})"), std::string::npos);
+  EXPECT_NE(text.find("heddle_ended_jobs_total{outcome=\"done\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find(R"(heddle_model_info{name="en-de")"), std::string::npos);
   EXPECT_EQ(text.find("secret"), std::string::npos);
-}
-
-TEST(Service, a_server_that_ends_says_so) {
-  Running running;
-  running.service().drain();
-  EXPECT_EQ(get(running.port(), "/health/ready").status, 503);
-  EXPECT_EQ(get(running.port(), "/health/live").status, 200);
-  EXPECT_EQ(post(running.port(), "/v1/translations", R"({"text": "a dog"})").status, 503);
 }
 
 }  // namespace

@@ -34,17 +34,18 @@ std::vector<std::string> hosts_of(const Flags& flags) {
 void say_limits(const serve::ServiceOptions& o) {
   const serve::HttpLimits& h = o.http;
   log_info(
-      "limits: {} connections, header {} bytes, body {} bytes, unread output {} bytes; {} texts, "
-      "beam {}, n {}, {} pixels; {} cache rows a model, {} tokens queued, waits of {} s; header {} "
-      "s, body {} "
-      "s, idle {} s",
-      h.connections, h.header_bytes, h.body_bytes, h.output_bytes, o.most_texts, o.most_beams,
-      o.most_results, o.most_pixels, o.cache_rows, o.queue_tokens, o.queue_seconds,
-      h.header_seconds, h.body_seconds, h.idle_seconds);
+      "limits: {} connections, header {} bytes, {} fields, body {} bytes, {} levels, unread output "
+      "{} bytes; {} texts, beam {}, n {}, {} pixels; {} cache rows a model, {} tokens queued, "
+      "waits "
+      "of {} s; header {} s, body {} s, idle {} s, write {} s",
+      h.connections, h.header_bytes, h.header_fields, h.body_bytes, o.most_levels, h.output_bytes,
+      o.most_texts, o.most_beams, o.most_results, o.most_pixels, o.cache_rows, o.queue_tokens,
+      o.queue_seconds, h.header_seconds, h.body_seconds, h.idle_seconds, h.write_seconds);
 }
 
 void check_limits(const serve::ServiceOptions& o) {
   constexpr int64_t kMost = 1'000'000'000;  // sums and products of some stay below 2^63
+  constexpr int64_t kMostJsonLevels = 200;  // that Json::parse() reads
   const auto check_range = [](const char* key, int64_t value, int64_t least, int64_t most) {
     check(value >= least && value <= most, ErrorKind::usage, "{} is {}; it must be from {} to {}",
           field_name(key), value, least, most);
@@ -53,11 +54,31 @@ void check_limits(const serve::ServiceOptions& o) {
   check_range("queue_tokens", o.queue_tokens, 64, kMost);
   check_range("queue_seconds", o.queue_seconds, 1, kMost);
   check_range("max_connections", o.http.connections, 1, kMost);
+  check_range("max_header", o.http.header_bytes, 1024, kMost);
+  check_range("max_header_fields", o.http.header_fields, 1, kMost);
   check_range("max_body", o.http.body_bytes, 1024, kMost);
+  check_range("max_depth", o.most_levels, 1, kMostJsonLevels);
+  check_range("max_unread", o.http.output_bytes, 1024, kMost);
+  check_range("header_seconds", o.http.header_seconds, 1, kMost);
+  check_range("body_seconds", o.http.body_seconds, 1, kMost);
+  check_range("idle_seconds", o.http.idle_seconds, 1, kMost);
+  check_range("write_seconds", o.http.write_seconds, 1, kMost);
   check_range("max_texts", o.most_texts, 1, kMost);
   check_range("max_beam", o.most_beams, 1, kMostBeams);
   check_range("max_n", o.most_results, 1, kMost);
   check_range("max_pixels", o.most_pixels, 1, kMost);
+}
+
+void say_ready(const Flags& flags, const serve::Service& service, const serve::HttpServer& server) {
+  for (const auto& model : service.models()) {
+    log_info("serve: {} ({}), for {}", model->name, model->loaded().type, model->purpose());
+  }
+  log_info("serve: http://{}/{}", serve::host_field(flags.host, server.port()),
+           flags.keys.empty() ? "" : ", with keys");
+  if (!is_loopback(flags.host) && flags.keys.empty()) {
+    log_warning("serve: anybody who reaches {} may ask; give --keys", flags.host);
+  }
+  serve::notify_supervisor("READY=1");
 }
 
 void run(const Flags& flags) {
@@ -70,21 +91,16 @@ void run(const Flags& flags) {
   install_signal_handlers();
   install_hangup_handler();
   serve::Service service(options);
-  serve::HttpServer server(flags.host, flags.port, options.http,
-                           [&](serve::HttpRequest request, std::shared_ptr<serve::Reply> reply) {
-                             service.answer(std::move(request), reply);
-                           });
+  serve::HttpServer server(
+      flags.host, flags.port, options.http,
+      [&](serve::HttpRequest request, std::shared_ptr<serve::Reply> reply) {
+        service.answer(std::move(request), reply);
+      },
+      [&](int status) { return service.refused(status); });
   service.set_server(&server);
   say_limits(options);
-  for (const auto& model : service.models()) {
-    log_info("serve: {} ({}), for {}", model->name, model->loaded().type, model->purpose());
-  }
-  log_info("serve: http://{}/{}", serve::host_field(flags.host, server.port()),
-           options.keys_path.empty() ? "" : ", with keys");
-  if (!is_loopback(flags.host) && options.keys_path.empty()) {
-    log_warning("serve: anybody who reaches {} may ask; give --keys", flags.host);
-  }
-  serve::notify_supervisor("READY=1");
+  log_info("serve: port {} answers 503 until the models are loaded", server.port());
+  service.reload();
   int ticks = 0;
   server.run([&] {
     if (pending_signal() != 0 && !service.is_draining()) {
@@ -94,7 +110,10 @@ void run(const Flags& flags) {
       server.drain();
     }
     if (take_hangup() && !service.is_draining()) service.reload();
-    service.take_reloaded();
+    const bool is_first = service.is_loading();
+    if (service.take_reloaded() && is_first && !service.is_draining()) {
+      say_ready(flags, service, server);
+    }
     if (++ticks % 20 == 0) service.refresh_keys();
   });
   log_info("serve: ended, nothing was lost");
@@ -129,7 +148,23 @@ void add_serve(Subcommand& app) {
                       "tokens that all that waits and runs may come to; beyond: 429");
   command.add_setting("--queue-seconds", o.queue_seconds, "longest wait for a turn; beyond: 503");
   command.add_setting("--max-connections", o.http.connections, "open connections");
+  command.add_setting("--max-header", o.http.header_bytes,
+                      "bytes of a request's header; beyond: 431");
+  command.add_setting("--max-header-fields", o.http.header_fields,
+                      "fields of a request's header; beyond: 431");
   command.add_setting("--max-body", o.http.body_bytes, "bytes of a request's body; beyond: 413");
+  command.add_setting("--max-depth", o.most_levels, "levels of a body's JSON; beyond: 400");
+  command.add_setting("--max-unread", o.http.output_bytes,
+                      "bytes of a response that wait for a client which has read nothing for a "
+                      "second, 64 times as many in a burst; beyond: disconnected");
+  command.add_setting("--header-seconds", o.http.header_seconds,
+                      "from a request's first byte to the end of its header; beyond: 408");
+  command.add_setting("--body-seconds", o.http.body_seconds,
+                      "from there to the end of its body; beyond: 408");
+  command.add_setting("--idle-seconds", o.http.idle_seconds,
+                      "of a connection without a request; beyond: closed");
+  command.add_setting("--write-seconds", o.http.write_seconds,
+                      "in which a client takes something of its response; beyond: disconnected");
   command.add_setting("--max-texts", o.most_texts, "texts of a request");
   command.add_setting("--max-beam", o.most_beams, "hypotheses of a search");
   command.add_setting("--max-n", o.most_results, "results for a text");

@@ -9,12 +9,10 @@
 namespace heddle::serve {
 namespace {
 
-constexpr int kDeepest = 32;  // levels of JSON
-
 // Whether brackets outside strings stand in each other deeper than that: looked at before the
 // parser builds anything.
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
+bool is_too_deep(std::string_view text, int64_t most_levels) {
+  int64_t depth = 0;
   bool is_in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -24,7 +22,7 @@ bool is_too_deep(std::string_view text) {
     } else if (c == '"') {
       is_in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest) return true;
+      if (++depth > most_levels) return true;
     } else if (c == '}' || c == ']') {
       --depth;
     }
@@ -74,8 +72,8 @@ Json number_of_text(const std::string& key, const std::string& value) try {
 
 }  // namespace
 
-Json json_of_body(std::string_view text) {
-  if (is_too_deep(text)) refuse("the body has more than {} levels", kDeepest);
+Json json_of_body(std::string_view text, int64_t most_levels) {
+  if (is_too_deep(text, most_levels)) refuse("the body has more than {} levels", most_levels);
   try {
     Json body = Json::parse(text, "the body");
     if (!body.is_object()) refuse("the body is {}; a JSON object is needed", body.describe());

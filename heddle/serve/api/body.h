@@ -27,8 +27,8 @@ template <class... Args>
   throw Refusal{.message = fmt::vformat(format, fmt::make_format_args(args...))};
 }
 
-/// Errors: Refusal if it is no JSON object of at most 32 levels.
-Json json_of_body(std::string_view text);
+/// Errors: Refusal if it is no JSON object of at most so many levels.
+Json json_of_body(std::string_view text, int64_t most_levels = 32);
 /// A form, "a=b&c=d", as JSON: every member is a string, but for numbers, and one that comes
 /// several times an array. Errors: Refusal.
 Json json_of_form(std::string_view form);

@@ -10,7 +10,7 @@ namespace heddle::serve {
 namespace {
 
 // An id of the client's own, if it is short and plain; it goes into headers and logs.
-std::string id_of(const HttpRequest& request, uint64_t number, int64_t started) {
+std::string id_of(const HttpRequest& request, const Service& service, uint64_t number) {
   const std::string* given = request.header("x-request-id");
   const auto is_plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -20,7 +20,7 @@ std::string id_of(const HttpRequest& request, uint64_t number, int64_t started) 
       std::ranges::all_of(*given, is_plain)) {
     return *given;
   }
-  return fmt::format("{:x}-{:x}", started, number);
+  return service.request_id(number);
 }
 
 std::string error_body(Dialect dialect, const Refusal& refusal) {
@@ -38,16 +38,28 @@ Exchange::Exchange(Service& the_service, HttpRequest asked, std::shared_ptr<Repl
                    uint64_t number)
     : service(the_service),
       request(std::move(asked)),
-      id(id_of(request, number, service.started_at())),
+      id(id_of(request, service, number)),
       reply_(std::move(reply)) {}
 
-Json Exchange::json() const { return json_of_body(request.body); }
+Json Exchange::json() const { return json_of_body(request.body, service.options().most_levels); }
 
 std::vector<std::pair<std::string, std::string>> Exchange::headers() const {
-  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - received).count();
+  const double total = std::chrono::duration<double, std::milli>(Clock::now() - received).count();
+  std::string timing = fmt::format("total;dur={:.1f}", total);
+  if (const int64_t waited = waited_us_; waited >= 0) {
+    const double queue = 1e-3 * static_cast<double>(waited);
+    timing += fmt::format(", queue;dur={:.1f}, work;dur={:.1f}", queue, total - queue);
+  }
   return {{"x-request-id", id},
           {"x-content-type-options", "nosniff"},
-          {"server-timing", fmt::format("total;dur={:.1f}", ms)}};
+          {"server-timing", std::move(timing)}};
+}
+
+void Exchange::start() {
+  using std::chrono::microseconds;
+  int64_t none = -1;
+  waited_us_.compare_exchange_strong(
+      none, std::chrono::duration_cast<microseconds>(Clock::now() - received).count());
 }
 
 void Exchange::answered(int status) {

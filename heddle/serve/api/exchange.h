@@ -30,7 +30,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Dialect dialect = Dialect::openai;
   const Moment received = Clock::now();
 
-  /// The body. Errors: Refusal if it is no JSON object of at most 32 levels.
+  /// The body. Errors: Refusal if it is no JSON object of at most ServiceOptions::most_levels.
   Json json() const;
 
   // From any thread; the first of them that is called counts.
@@ -45,6 +45,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void event(const std::string& data);
   void end_events(int status = 200);
 
+  /// Its work waits no longer: of several calls the first counts. From any thread.
+  void start();
+
   /// Called once if the client leaves first; see Reply::on_gone().
   void on_gone(std::function<void()> f);
 
@@ -54,6 +57,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   std::shared_ptr<Reply> reply_;
   std::atomic<bool> is_answered_ = false, has_begun_ = false;
+  std::atomic<int64_t> waited_us_ = -1;  ///< until start(); -1: it was not called
 };
 
 /// Answers a request by its route.

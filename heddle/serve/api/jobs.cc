@@ -9,6 +9,11 @@
 namespace heddle::serve {
 namespace {
 
+JobOutcome outcome_of(JobEnd end) {
+  if (end == JobEnd::timed_out) return JobOutcome::timed_out;
+  return end == JobEnd::done ? JobOutcome::done : JobOutcome::failed;
+}
+
 // The jobs of a request that have not ended, with what they took of the budget. Engines of several
 // threads may work on them: what they say is heard one after the other, and nothing of it once one
 // of them failed or the client left.
@@ -26,6 +31,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
     asked.on_start = [self = shared_from_this(), received] {
       const std::chrono::duration<double> waited = Clock::now() - received;
       self->exchange_->service.metrics().started(waited.count());
+      self->exchange_->start();
     };
     asked.on_end = [self = shared_from_this(), number, on_done = std::move(job.on_done)](
                        JobEnd outcome, std::span<const Hypothesis> found) {
@@ -51,6 +57,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
   void drop() {
     const std::lock_guard lock(mutex_);
     is_dropped_ = true;
+    exchange_->service.metrics().ended(JobOutcome::cancelled, std::ssize(jobs_));
     for (const auto& [id, tokens] : std::exchange(jobs_, {})) {
       scheduler_.cancel(id);
       exchange_->service.budget().give_back(tokens);
@@ -84,6 +91,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
       if (job.empty()) return;
       exchange_->service.worked_off(job.mapped());
     }
+    exchange_->service.metrics().ended(outcome_of(outcome));
     if (outcome == JobEnd::done) {
       try {
         return on_done(found);

@@ -88,6 +88,14 @@ void check_key(const Exchange& e) {
                 .code = "invalid_api_key"};
 }
 
+[[noreturn]] void refuse_for_now(const char* what, const char* code) {
+  throw Refusal{.status = 503,
+                .message = fmt::format("the server is {}", what),
+                .type = "server_error",
+                .code = code,
+                .retry_after = 5};
+}
+
 const Route& route_of(const HttpRequest& request) {
   const Route* other = nullptr;
   for (const Route& route : kRoutes) {
@@ -119,13 +127,9 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
     e->route = route.path;
     e->dialect = route.dialect;
     if (route.needs_key) check_key(*e);
-    if (service.is_draining() && route.needs_key) {
-      throw Refusal{.status = 503,
-                    .message = "the server is ending",
-                    .type = "server_error",
-                    .code = "draining",
-                    .retry_after = 5};
-    }
+    if (service.is_draining() && route.needs_key) refuse_for_now("ending", "draining");
+    const bool is_of_health = e->request.path.starts_with("/health/");
+    if (service.is_loading() && !is_of_health) refuse_for_now("loading its models", "loading");
     if (std::string_view(route.method) == "POST") {
       if (const auto refusal = refusal_for_now(service)) return e->fail(*refusal);
     }
@@ -152,8 +156,9 @@ void openapi(const SharedExchange& e) {
 void health_live(const SharedExchange& e) { e->send(Json::object({{"status", "live"}})); }
 
 void health_ready(const SharedExchange& e) {
-  const bool is_ready = !e->service.is_draining();
-  e->send(Json::object({{"status", is_ready ? "ready" : "draining"}}), is_ready ? 200 : 503);
+  const bool is_draining = e->service.is_draining(), is_loading = e->service.is_loading();
+  const char* status = is_draining ? "draining" : is_loading ? "loading" : "ready";
+  e->send(Json::object({{"status", status}}), is_draining || is_loading ? 503 : 200);
 }
 
 void metrics(const SharedExchange& e) {

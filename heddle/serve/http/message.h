@@ -47,4 +47,9 @@ class Reply {
 /// Answers a request, now or later; must not block, nor throw.
 using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<Reply>)>;
 
+/// Told of each refusal that no handler hears of, by its status: 400, 413, 431, 408 (a request that
+/// did not come whole in time), 503 (a connection beyond the limit, which is closed without an
+/// answer). On the server's thread; must not throw. returns: the answer's x-request-id
+using RefusalHandler = std::function<std::string(int status)>;
+
 }  // namespace heddle::serve

@@ -1,15 +1,13 @@
-// Connections over Boost.Beast: each reads a request, hands it on, writes the response, and again.
+// The listener, and the thread that all connections share.
 #include "heddle/serve/http/server.h"
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <set>
 
 #include "heddle/base/error.h"
-#include "heddle/base/json/json.h"
 #include "heddle/serve/http/event_loop.h"
 #include "heddle/serve/http/server_parts.h"
 
@@ -19,19 +17,21 @@ namespace heddle::serve {
 
 void HttpServer::Implementation::accept() {
   acceptor_.async_accept([self = shared_from_this()](ErrorCode error, tcp::socket socket) {
-    if (self->is_draining_) return;
-    if (error) {  // no file descriptors left, say: some may be soon
-      self->pause_.expires_after(std::chrono::milliseconds(100));
-      self->pause_.async_wait([self](ErrorCode) {
-        if (!self->is_draining_) self->accept();
-      });
-      return;
-    }
-    if (self->open_ < self->limits_.connections) {
-      std::make_shared<Session>(self, std::move(socket))->start();
-    }
-    self->accept();
+    if (!error) self->take(std::move(socket));  // though the listener may have been closed since
+    if (!self->acceptor_.is_open()) return;
+    if (!error) return self->accept();
+    // No file descriptors are left, say: some may be soon.
+    self->pause_.expires_after(std::chrono::milliseconds(100));
+    self->pause_.async_wait([self](ErrorCode) {
+      if (self->acceptor_.is_open()) self->accept();
+    });
   });
+}
+
+void HttpServer::Implementation::take(tcp::socket socket) {
+  if (is_stopped_) return;
+  if (open_ >= limits_.connections) return void(refused(503));
+  std::make_shared<Session>(shared_from_this(), std::move(socket))->start();
 }
 
 // Many replies that come together wake the thread once: each waking is a system call.
@@ -66,7 +66,7 @@ void HttpServer::Implementation::run(const std::function<void()>& on_tick) {
     run_together(context_, until, [&] { return is_crowded && owed_ >= kCrowd; });
     if (until > look) end_late(), look = until + kLook;
     if (on_tick) on_tick();
-    if (is_draining_ && open_ == 0) return;
+    if (is_draining_ && !acceptor_.is_open() && open_ == 0) return;
   }
 }
 
@@ -74,361 +74,70 @@ void HttpServer::Implementation::end_late() {
   const Moment now = Moment::clock::now();
   std::vector<std::shared_ptr<Session>> late;
   for (Session* session : sessions_) {
-    if (session->is_late(now) && !session->is_taking()) late.push_back(session->shared_from_this());
+    const bool is_over = session->has_left() || (session->is_late(now) && !session->is_taking());
+    if (is_over) late.push_back(session->shared_from_this());
   }
-  for (const auto& session : late) session->leave();
+  for (const auto& session : late) session->expire();
 }
+
+namespace {
+
+// Has the system pass over what asks for a connection. Where it cannot, connections go on to be
+// made until the listener closes.
+void ignore_new_connections(int listener) {
+  constexpr uint32_t kFlags = 13, kSyn = 2;  // byte of the TCP header; its bit
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
+                        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, 0xffffffff)};
+  const sock_fprog program{.len = std::size(code), .filter = code};
+  (void)::setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+}  // namespace
+
+// A listener that closes resets the connections that the system has made for it: those that are
+// being made are waited for first, and no others begin.
 
 void HttpServer::Implementation::drain() {
   asio::post(context_, [self = shared_from_this()] {
     if (std::exchange(self->is_draining_, true)) return;
-    ErrorCode ignored;
-    self->acceptor_.close(ignored);
-    const std::set<Session*> sessions = self->sessions_;
-    for (Session* session : sessions) session->close_if_idle();
+    ignore_new_connections(self->acceptor_.native_handle());
+    self->handshakes_.expires_after(std::chrono::milliseconds(500));
+    self->handshakes_.async_wait([self](ErrorCode) { self->end_accepting(); });
+    for (Session* session : self->sessions_) session->hurry();
   });
+}
+
+void HttpServer::Implementation::end_accepting() {
+  ErrorCode error, ignored;
+  acceptor_.non_blocking(true, error);
+  while (!error) {
+    tcp::socket socket(context_);
+    acceptor_.accept(socket, error);
+    if (!error) take(std::move(socket));
+  }
+  acceptor_.close(ignored);
 }
 
 // What waits holds what it waits for: all of it ends, so that nothing is left.
 void HttpServer::Implementation::shut() {
-  is_draining_ = true;
+  is_draining_ = is_stopped_ = true;
   ErrorCode ignored;
   acceptor_.close(ignored);
   pause_.cancel();
+  handshakes_.cancel();
   const std::set<Session*> sessions = sessions_;
   for (Session* session : sessions) session->close();
   context_.restart();
   context_.poll();
 }
 
-// --- a connection --------------------------------------------------------------------------------
-
-HttpServer::Session::Session(std::shared_ptr<Implementation> server, tcp::socket socket)
-    : server_(std::move(server)), socket_(std::move(socket)), reader_(server_->limits_) {
-  ErrorCode ignored;
-  socket_.set_option(tcp::no_delay(true), ignored);
-  socket_.non_blocking(true, ignored);
-  server_->sessions_.insert(this);
-  ++server_->open_;
-}
-
-HttpServer::Session::~Session() {
-  server_->sessions_.erase(this);
-  --server_->open_;
-}
-
-void HttpServer::Session::wait_for_request() {
-  if (server_->is_draining_) return close();
-  state_ = State::idle;
-  awaited_ = RequestReader::State::idle;
-  expire_after(limits().idle_seconds);
-  look();
-}
-
-void HttpServer::Session::read() {
-  // Ten thousand that wait hold little memory, and a body is read in large parts.
-  const size_t size = reader_.state() == RequestReader::State::body ? 1 << 16 : 1 << 11;
-  if (input_.size() != size) input_ = std::vector<char>(size);
-  socket_.async_read_some(asio::buffer(input_),
-                          [self = shared_from_this()](ErrorCode error, size_t n) {
-                            if (error) return self->close();
-                            self->reader_.put({self->input_.data(), n});
-                            self->look();
-                          });
-}
-
-// Goes on as what was read says.
-void HttpServer::Session::look() {
-  const RequestReader::State state = reader_.state();
-  if (state == RequestReader::State::whole) return hand_on();
-  if (state == RequestReader::State::refused) return refuse();
-  if (state != RequestReader::State::idle) state_ = State::reading;
-  if (state != awaited_) {
-    const bool is_header = state == RequestReader::State::header;
-    expire_after(is_header ? limits().header_seconds : limits().body_seconds);
-    awaited_ = state;
-  }
-  if (!reader_.wants_continue()) return read();
-  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(socket_, asio::buffer(kContinue.data(), kContinue.size()),
-                    [self = shared_from_this()](ErrorCode error, size_t) {
-                      error ? self->close() : self->read();
-                    });
-}
-
-void HttpServer::Session::hand_on() {
-  HttpRequest request = reader_.take();
-  is_kept_ = reader_.is_kept(), is_old_ = reader_.is_old();
-  // HEAD is answered as GET is, without the body.
-  is_head_ = request.method == "HEAD";
-  if (is_head_) request.method = "GET";
-  state_ = State::answering;
-  input_ = std::vector<char>();
-  deadline_ = Moment::max();
-  ++number_;
-  owes_ = shared_from_this();
-  ++server_->owed_;
-  ++server_->came_;
-  watch();
-  server_->handler_(std::move(request),
-                    std::make_shared<SessionReply>(weak_from_this(), server_, number_));
-}
-
-// Sees the client leave while it waits. More requests that it sends in the meantime end the watch.
-void HttpServer::Session::watch() {
-  socket_.async_wait(
-      tcp::socket::wait_read, [self = shared_from_this(), number = number_](ErrorCode error) {
-        if (error || number != self->number_ || self->state_ != State::answering) return;
-        char byte = 0;
-        const auto n = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->leave();
-      });
-}
-
-void HttpServer::Session::leave() {
-  const std::function<void()> on_gone = std::exchange(on_gone_, {});
-  close();
-  if (on_gone) on_gone();
-}
-
-void HttpServer::Session::close() {
-  const std::shared_ptr<Session> self = settle();
-  state_ = State::closed;
-  ++number_;
-  deadline_ = Moment::max();
-  ErrorCode ignored;
-  socket_.close(ignored);
-}
-
-std::shared_ptr<HttpServer::Session> HttpServer::Session::settle() {
-  if (owes_) --server_->owed_;
-  return std::exchange(owes_, {});
-}
-
-void HttpServer::Session::close_if_idle() {
-  if (state_ == State::idle) close();
-}
-
-// --- responses -----------------------------------------------------------------------------------
-
-namespace {
-
-// connection: what the field of this name says; length: the field that says where the body ends,
-// with its line's end; "": with the connection
-std::string head_of(const HttpResponse& response, std::string_view connection,
-                    std::string_view length) {
-  const auto status = http::int_to_status(static_cast<unsigned>(response.status));
-  const auto reason = http::obsolete_reason(status);
-  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status,
-                                 std::string_view(reason.data(), reason.size()));
-  const auto add = [&](std::string_view name, std::string_view value) {
-    head.append(name).append(": ").append(value).append("\r\n");
-  };
-  if (!response.content_type.empty()) add("Content-Type", response.content_type);
-  for (const auto& [name, value] : response.headers) add(name, value);
-  if (!connection.empty()) add("Connection", connection);
-  return head.append(length).append("\r\n");
-}
-
-}  // namespace
-
-// The system takes most of them at once.
-void HttpServer::Session::put(std::string bytes, std::function<void(ErrorCode)> then) {
-  expire_after(limits().write_seconds);
-  ErrorCode error;
-  const size_t n = bytes.empty() ? 0 : socket_.write_some(asio::buffer(bytes), error);
-  if (error && error != asio::error::would_block) return then(error);
-  if (n == bytes.size()) return then({});
-  const auto all = std::make_shared<const std::string>(std::move(bytes));
-  // Whenever the system takes some, the client has as long for the next.
-  const auto more = [self = shared_from_this()](ErrorCode failure, size_t) -> size_t {
-    self->expire_after(self->limits().write_seconds);
-    self->untaken_ = self->untaken();
-    return failure ? 0 : size_t{1} << 16;
-  };
-  asio::async_write(
-      socket_, asio::buffer(*all) + n, more,
-      [all, self = shared_from_this(), then = std::move(then)](ErrorCode failure, size_t) {
-        self->untaken_ = 0;
-        then(failure);
-      });
-}
-
-int HttpServer::Session::untaken() {
-  int bytes = 0;
-  return ::ioctl(socket_.native_handle(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
-}
-
-bool HttpServer::Session::is_taking() {
-  const int before = untaken_;
-  if (before == 0) return false;
-  untaken_ = untaken();
-  if (untaken_ >= before) return false;
-  expire_after(limits().write_seconds);
-  return true;
-}
-
-// A client of HTTP/1.0 believes that the connection ends if it is not told otherwise.
-std::string_view HttpServer::Session::connection() const {
-  return !is_kept_ ? "close" : is_old_ ? "keep-alive" : "";
-}
-
-void HttpServer::Session::send(HttpResponse response) {
-  on_gone_ = {};
-  state_ = State::sending;
-  is_kept_ = is_kept_ && !server_->is_draining_;
-  std::string bytes =
-      head_of(response, connection(), fmt::format("Content-Length: {}\r\n", response.body.size()));
-  if (!is_head_) bytes += response.body;
-  put(std::move(bytes),
-      [self = shared_from_this()](ErrorCode error) { error ? self->close() : self->finish(); });
-}
-
-void HttpServer::Session::begin(const HttpResponse& head) {
-  is_kept_ = is_kept_ && !server_->is_draining_ && !is_old_;
-  head_ = head_of(head, connection(), is_old_ ? "" : "Transfer-Encoding: chunked\r\n");
-  pump_soon();
-}
-
-void HttpServer::Session::write(std::string part) {
-  constexpr int64_t kLarge = 1 << 16;
-  if (part.empty() || is_ended_) return;
-  output_ += part;
-  // A burst is no slow reader: one that took nothing for a second is.
-  const int64_t most = limits().output_bytes, waiting = std::ssize(output_);
-  const bool is_stuck =
-      is_writing_ && Moment::clock::now() - write_began_ > std::chrono::seconds(1);
-  if (waiting > 64 * most || (waiting > most && is_stuck)) return leave();
-  waiting < kLarge ? pump_soon() : pump();
-}
-
-void HttpServer::Session::end() {
-  is_ended_ = true;
-  on_gone_ = {};
-  pump_soon();
-}
-
-// What was written is sent before the connection ends.
-void HttpServer::Session::cut() {
-  is_cut_ = true;
-  pump_soon();
-}
-
-// Parts that come together are sent together: behind the tasks at hand.
-void HttpServer::Session::pump_soon() {
-  if (!std::exchange(is_pumped_soon_, true)) server_->written_.push_back(shared_from_this());
-}
-
-void HttpServer::Session::pump_written() {
-  is_pumped_soon_ = false;
-  if (state_ == State::answering) pump();
-}
-
-void HttpServer::Session::pump() {
-  if (is_writing_ || (head_.empty() && output_.empty() && !is_ended_ && !is_cut_)) return;
-  if (head_.empty() && output_.empty() && is_cut_) return leave();
-  is_writing_ = true;
-  write_began_ = Moment::clock::now();
-  std::string part = std::exchange(head_, {});
-  const std::string body = std::exchange(output_, {});
-  const bool is_last = is_ended_;
-  if (is_old_) {
-    part += body;
-  } else {
-    if (!body.empty())
-      part.append(fmt::format("{:x}\r\n", body.size())).append(body).append("\r\n");
-    if (is_last) part += "0\r\n\r\n";
-  }
-  put(std::move(part), [self = shared_from_this(), is_last](ErrorCode error) {
-    if (error || !is_last) return self->written(error);
-    self->is_writing_ = self->is_ended_ = false;
-    self->finish();
-  });
-}
-
-void HttpServer::Session::written(ErrorCode error) {
-  is_writing_ = false;
-  if (error) return leave();
-  if (output_.empty() && !is_ended_) deadline_ = Moment::max();
-  pump();
-}
-
-void HttpServer::Session::finish() {
-  ++number_;
-  const std::shared_ptr<Session> self = settle();
-  if (is_kept_) return wait_for_request();
-  linger();
-}
-
-// Lets the client read what was sent before the connection ends, though it may still be sending.
-void HttpServer::Session::linger() {
-  state_ = State::lingering;
-  ErrorCode ignored;
-  socket_.shutdown(tcp::socket::shutdown_send, ignored);
-  expire_after(2);
-  discard(1024);
-}
-
-void HttpServer::Session::discard(int parts) {
-  if (input_.empty()) input_.resize(1 << 11);
-  socket_.async_read_some(asio::buffer(input_),
-                          [self = shared_from_this(), parts](ErrorCode error, size_t) {
-                            if (error || parts == 0) return self->close();
-                            self->discard(parts - 1);
-                          });
-}
-
-// Answers a request that is none.
-void HttpServer::Session::refuse() {
-  is_kept_ = is_head_ = false;
-  Json error = Json::object({{"message", reader_.message()}, {"type", "invalid_request_error"}});
-  error["param"] = Json();
-  error["code"] = Json();
-  send({.status = reader_.status(), .body = Json::object({{"error", error}}).dump()});
-}
-
-// --- the way back --------------------------------------------------------------------------------
-
-template <class F>
-void HttpServer::SessionReply::post(F f) {
-  server_->post([session = session_, number = number_, f = std::move(f)]() mutable {
-    const std::shared_ptr<Session> at = session.lock();
-    if (at && at->number_ == number && at->state_ == Session::State::answering) f(*at);
-  });
-}
-
-HttpServer::SessionReply::~SessionReply() {
-  if (!is_over_) post([](Session& s) { s.cut(); });
-}
-void HttpServer::SessionReply::send(HttpResponse response) {
-  is_over_ = true;
-  post([response = std::move(response)](Session& s) mutable { s.send(std::move(response)); });
-}
-void HttpServer::SessionReply::begin(HttpResponse head) {
-  post([head = std::move(head)](Session& s) { s.begin(head); });
-}
-void HttpServer::SessionReply::write(std::string part) {
-  post([part = std::move(part)](Session& s) mutable { s.write(std::move(part)); });
-}
-void HttpServer::SessionReply::end() {
-  is_over_ = true;
-  post([](Session& s) { s.end(); });
-}
-void HttpServer::SessionReply::on_gone(std::function<void()> f) {
-  const std::shared_ptr<Session> at = session_.lock();
-  if (!at || at->number_ != number_) return;
-  if (!at->on_gone_) return void(at->on_gone_ = std::move(f));
-  at->on_gone_ = [first = std::move(at->on_gone_), then = std::move(f)] {
-    first();
-    then();
-  };
-}
-
 // --- what others see -----------------------------------------------------------------------------
 
 HttpServer::HttpServer(const std::string& host, int port, const HttpLimits& limits,
-                       HttpHandler handler)
-    : implementation_(std::make_shared<Implementation>(limits, std::move(handler))) {
+                       HttpHandler handler, RefusalHandler on_refusal)
+    : implementation_(
+          std::make_shared<Implementation>(limits, std::move(handler), std::move(on_refusal))) {
   ErrorCode error;
   const auto address = asio::ip::make_address(host, error);
   check(!error, ErrorKind::usage,

@@ -29,7 +29,8 @@ class HttpServer {
  public:
   /// Listens at once. host: an address ("127.0.0.1", "::"), port: 0 takes a free one.
   /// Errors: usage for what is no address; system if the port is taken or not allowed.
-  HttpServer(const std::string& host, int port, const HttpLimits& limits, HttpHandler handler);
+  HttpServer(const std::string& host, int port, const HttpLimits& limits, HttpHandler handler,
+             RefusalHandler on_refusal = {});
   ~HttpServer();
 
   /// The port that it listens on.
@@ -37,8 +38,9 @@ class HttpServer {
   /// Serves until drain() and then until every response under way is sent. on_tick: called on this
   /// thread some twenty times a second
   void run(const std::function<void()>& on_tick = {});
-  /// From any thread: takes no new connections, closes those without a request, and ends the others
-  /// with their response. Calling it again changes nothing.
+  /// From any thread: takes no new connections and ends the others with their response, those that
+  /// the system has made and nobody has accepted yet among them. A connection without a request is
+  /// closed once it has been so for two seconds. Calling it again changes nothing.
   void drain();
   /// From any thread: ends run() at once; what was not sent is lost.
   void stop();

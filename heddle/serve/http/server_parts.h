@@ -1,4 +1,5 @@
-// What a server is made of, for server.cc alone: the library's types stay out of server.h.
+// What a server is made of, for server.cc and session.cc alone: the library's types stay out of
+// server.h.
 #pragma once
 
 #include <utility>  // Boost 1.74 needs it and does not say so
@@ -27,20 +28,25 @@ using Moment = std::chrono::steady_clock::time_point;
 /// The listener and what its connections share. All but the atomics is of the thread that runs it.
 class HttpServer::Implementation : public std::enable_shared_from_this<Implementation> {
  public:
-  Implementation(const HttpLimits& limits, HttpHandler handler)
-      : limits_(limits), handler_(std::move(handler)) {}
+  Implementation(const HttpLimits& limits, HttpHandler handler, RefusalHandler on_refusal)
+      : limits_(limits), handler_(std::move(handler)), on_refusal_(std::move(on_refusal)) {}
 
   void accept();
+  void take(tcp::socket socket);
   void run(const std::function<void()>& on_tick);
   void drain();
+  void end_accepting();
   void shut();
-  /// Ends sessions whose time is over.
+  /// Ends sessions whose time is over, or whose client left.
   void end_late();
+  /// Says that a request, or a connection, is refused. returns: its id; "" where nobody gives one
+  std::string refused(int status) { return on_refusal_ ? on_refusal_(status) : ""; }
   /// From any thread.
   void post(std::function<void()> task);
 
   const HttpLimits limits_;
   const HttpHandler handler_;
+  const RefusalHandler on_refusal_;
   std::atomic<int64_t> open_ = 0;
   std::atomic<bool> is_stopped_ = false;
   bool is_draining_ = false;
@@ -49,7 +55,7 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   std::set<Session*> sessions_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
-  asio::steady_timer pause_{context_};
+  asio::steady_timer pause_{context_}, handshakes_{context_};
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
   std::vector<std::shared_ptr<Session>> written_;  // by the tasks at hand
@@ -61,12 +67,17 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   ~Session();
 
   void start() { wait_for_request(); }
-  void close_if_idle();
   void close();
   void leave();
+  /// Its time is over.
+  void expire();
+  /// No more requests are waited for than those that are as good as there.
+  void hurry();
   /// Sends what the tasks at hand wrote.
   void pump_written();
-  bool is_late(Moment now) const { return deadline_ < now; }
+  bool is_late(Moment now) const { return deadline_ < now && !has_unread_request(); }
+  /// Whether the client, which sent more than the request that is being answered, has left.
+  bool has_left();
   /// Whether the client has taken something of what the system could not take at once, since it was
   /// last asked: then it has as long again.
   bool is_taking();
@@ -77,6 +88,10 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
 
   const HttpLimits& limits() const { return server_->limits_; }
   void wait_for_request();
+  /// That it may be without a request.
+  int64_t idle_seconds() const;
+  bool has_unread_request() const;
+  bool is_awaiting() const { return state_ == State::idle || state_ == State::reading; }
   void read();
   void look();
   void hand_on();
@@ -99,7 +114,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void finish();
   void linger();
   void discard(int parts);
-  void refuse();
+  void refuse(int status, const std::string& message);
 
   std::shared_ptr<Implementation> server_;
   tcp::socket socket_;
@@ -110,6 +125,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   State state_ = State::idle;
   uint64_t number_ = 0;  // of the request; replies to others are dropped
   bool is_kept_ = false, is_old_ = false, is_head_ = false;
+  bool is_ahead_ = false;  ///< more than the request that is being answered has come
   std::function<void()> on_gone_;
   std::shared_ptr<Session> owes_;  ///< itself, while a response is owed
   int untaken_ = 0;  ///< what waited when the system last took some; 0: nothing is left to give it
