@@ -16,13 +16,15 @@ namespace {
 
 // --- the end -------------------------------------------------------------------------------------
 
-// Answers all; on /block once it is let go, and nobody else meanwhile.
+// Answers all; on /block once it is let go, and nobody else meanwhile, on /slow after 1 ms.
 class Ending : public ::testing::Test {
  protected:
   Ending()
       : server_("127.0.0.1", 0, {},
                 [this](const HttpRequest& request, const std::shared_ptr<Reply>& reply) {
                   if (request.path == "/block") is_blocked_ = true, let_go_.get_future().wait();
+                  if (request.path == "/slow")
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
                   reply->send({.body = "here"});
                 }),
         port_(server_.port()),
@@ -74,19 +76,24 @@ TEST_F(Ending, a_connection_that_was_just_made_may_still_ask) {
   EXPECT_TRUE(testing::comes_true([&] { return is_over_.load(); }));
 }
 
-// Each asks on one new connection after the other, some of them a moment after it was made, until
-// there is none to be had.
+// Each makes eight connections at a time, asks on each, on some a moment later, until there are
+// none to be had. The server takes longer than they do, so that the system always has some for it.
 TEST_F(Ending, under_load_every_connection_that_was_made_is_answered) {
   std::atomic<int> answered = 0, lost = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0;; ++i) {
-        Client client(port_, 0, true);
-        if (!client.is_connected()) return;
-        if ((i + t) % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-        client.send(request_text("GET", "/"));
-        ++(answer_of(client.receive_all()).status == 200 ? answered : lost);
+      for (bool is_over = false; !is_over;) {
+        std::deque<Client> clients;
+        for (int i = 0; i < 8 && !is_over; ++i) {
+          is_over = !clients.emplace_back(port_, 0, true).is_connected();
+          if (is_over) clients.pop_back();
+        }
+        if (t % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        for (Client& client : clients) client.send(request_text("GET", "/slow"));
+        for (Client& client : clients) {
+          ++(answer_of(client.receive_all()).status == 200 ? answered : lost);
+        }
       }
     });
   }
