@@ -41,6 +41,17 @@ def wait_for(port):
     sys.exit(f"proxy: nobody listens on port {port}")
 
 
+def wait_until_ready(port):
+    wait_for(port)  # though its models may still be loaded
+    for _ in range(200):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("GET", "/health/ready")
+        if connection.getresponse().status == 200:
+            return
+        time.sleep(0.05)
+    sys.exit(f"proxy: the server on port {port} does not load its models")
+
+
 def write(path, text):
     with open(path, "w") as file:
         file.write(text)
@@ -101,7 +112,7 @@ def run_proxy(folder):
     try:
         started.append(subprocess.Popen([program, "serve", f"en-de={en_de}", f"lm={lm}", "--port", str(inner), "--keys",
                                          f"{folder}/keys"], stderr=subprocess.DEVNULL))
-        wait_for(inner)
+        wait_until_ready(inner)
         started.append(subprocess.Popen(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], stderr=subprocess.DEVNULL))
         wait_for(outer)
         check_proxy(folder, outer)

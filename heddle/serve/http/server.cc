@@ -97,7 +97,6 @@ void ignore_new_connections(int listener) {
 
 // A listener that closes resets the connections that the system has made for it: those that are
 // being made are waited for first, and no others begin.
-
 void HttpServer::Implementation::drain() {
   asio::post(context_, [self = shared_from_this()] {
     if (std::exchange(self->is_draining_, true)) return;
