@@ -9,7 +9,10 @@
 #include "heddle/vision/resize.h"
 
 namespace heddle::inspect {
-namespace {}  // namespace
+namespace {
+
+
+}  // namespace
 
 Image page_image(const Image& image) {
   const int64_t edge = std::max(image.height, image.width);
