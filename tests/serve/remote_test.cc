@@ -63,6 +63,25 @@ TEST(Remote, continuations_are_the_bytes_that_the_model_here_gives) {
               {"-n", "12", "--samples", "3", "--temperature", "0.8", "--seed", "5"}, several);
 }
 
+TEST(Remote, conversations_and_json_are_the_bytes_that_the_model_here_gives) {
+  const serve::Running running;
+  const TempDir folder;
+  const std::string schema = (folder / "schema.json").string();
+  write_file(schema, R"({"type": "array", "items": {"type": "boolean"}, "maxItems": 2})");
+  const std::string said = R"({"messages": [{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "the"}, {"role": "user", "content": "cat"}]})";
+  expect_same(running, "generate", "gpt", {"-n", "12", "--chat", "-p", "the dog"}, "");
+  expect_same(running, "generate", "gpt",
+              {"-n", "6", "--chat", "--system", "the", "-p", "the dog", "-p", said}, "");
+  expect_same(running, "generate", "gpt", {"-n", "12", "--chat"}, "the dog\na cat\n");
+  expect_same(running, "generate", "gpt",
+              {"-n", "12", "--chat", "--samples", "3", "--seed", "5", "-p", "the dog"}, "");
+  expect_same(running, "generate", "gpt", {"-n", "12", "--json-schema", schema},
+              "the dog\na cat\n");
+  expect_same(running, "generate", "gpt",
+              {"-n", "12", "--chat", "--json-schema", schema, "-p", "the dog"}, "");
+}
+
 TEST(Remote, prompts_that_come_slowly_are_drawn_for_as_those_that_come_at_once) {
   const serve::Running running;
   const std::vector<std::string> command = {"generate", "--server", url_of(running.port()),
@@ -138,6 +157,11 @@ TEST(Remote, what_cannot_be_asked_is_said) {
       {{"translate", serve::model_folder() + "/en-de", "--key-file", "x"}, 2, "--server"},
       {{"translate", "--server", url, "--key-file", "/nowhere"}, 3, "/nowhere"},
       {{"generate", "--server", url, "--json"}, 2, "--json"},
+      {{"generate", "--server", url, "--system", "be good"}, 2, "--system goes with --chat"},
+      {{"generate", "--server", url, "--chat", "--echo"}, 2, "--echo"},
+      {{"generate", "--server", url, "--chat", "--sample", "-p", "a", "-p", "b"}, 2, "one conv"},
+      {{"generate", "--server", url, "--json-schema", "/nowhere"}, 3, "/nowhere"},
+      {{"generate", "--server", url, "--json-schema", "x", "--stop", "e"}, 2, "--stop"},
       {{"generate", "--server", url, "-n", "-1"}, 2, "--max-new-tokens is -1"},
       {{"generate", "--server", url, "-n", "2000000000"}, 3, "max_tokens"}};
   for (const auto& [arguments, code, word] : cases) {

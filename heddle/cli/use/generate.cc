@@ -273,6 +273,9 @@ void run_remotely(const Flags& flags) {
                      .samples = flags.samples,
                      .stops = flags.stops,
                      .echo = flags.echo,
+                     .is_chat = flags.is_chat,
+                     .system = flags.system,
+                     .schema = flags.json_schema.empty() ? Json() : Json::load(flags.json_schema),
                      .prompts = flags.prompts,
                      .lines = flags.lines});
 }
@@ -281,7 +284,6 @@ void run_remotely(const Flags& flags) {
 void take_json_schema(const Flags& flags, const LoadedModel& model, GenerateOptions& options) {
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "--json-schema: {} has no tokenizer, so no text is written", flags.model);
-  check(flags.stops.empty(), ErrorKind::usage, "--stop would cut the JSON of --json-schema");
   options.constraint = make_json_constraint(Json::load(flags.json_schema), *model.tokenizer,
                                             model.tokens().vocab_size(), options.search.ends());
 }
@@ -300,6 +302,9 @@ void check_flags(const Flags& flags) {
                 (flags.lines.path.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
+  check(flags.is_chat || flags.system.empty(), ErrorKind::usage, "--system goes with --chat");
+  check(flags.stops.empty() || flags.json_schema.empty(), ErrorKind::usage,
+        "--stop would cut the JSON of --json-schema");
   for (const std::string& stop : flags.stops) {
     check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
           "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
@@ -349,7 +354,7 @@ void run(const Flags& flags) {
       asks_server(flags.command, flags.server,
                   {"--prompt", "--prompts", "--skip-bad", "--max-new-tokens", "--stop", "--echo",
                    "--sample", "--samples", "--temperature", "--top-k", "--top-p", "--min-p",
-                   "--seed", "--repetition-penalty"});
+                   "--seed", "--repetition-penalty", "--chat", "--system", "--json-schema"});
   check_flags(flags);
   return is_remote ? run_remotely(flags) : run_here(flags);
 }

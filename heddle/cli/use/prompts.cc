@@ -32,9 +32,26 @@ void add_prompt_flags(Subcommand& c, PromptFlags& f) {
       .may_be_empty();
 }
 
+Json conversation_messages(const std::string& system, const std::string& prompt,
+                           const std::string& where) {
+  Json messages = Json::array();
+  if (!system.empty()) {
+    messages.push_back(Json::object({{"role", "system"}, {"content", system}}));
+  }
+  Json body;  // null: the prompt is what the user says
+  if (trimmed(prompt).starts_with('{') && prompt.find("\"messages\"") != std::string::npos) {
+    body = Json::parse(prompt, where);
+  }
+  if (const Json* given = body.is_object() ? body.find("messages") : nullptr) {
+    for (const Json& message : given->as_array(where)) messages.push_back(message);
+  } else {
+    messages.push_back(Json::object({{"role", "user"}, {"content", prompt}}));
+  }
+  return messages;
+}
+
 Prompts::Prompts(const PromptFlags& flags, const LoadedModel& model, const PromptOptions& options)
     : flags_(flags), model_(model), options_(options) {
-  check(flags.is_chat || flags.system.empty(), ErrorKind::usage, "--system goes with --chat");
   check(!flags.is_chat || flags.ids.empty(), ErrorKind::usage,
         "--chat makes ids of texts; drop --ids");
   if (flags.is_chat) {
@@ -109,20 +126,7 @@ Prompt Prompts::prompt(const std::string& text, const char* what) {
 
 // What the server makes of the same messages.
 Prompt Prompts::conversation(const std::string& text, const std::string& where) {
-  Json messages = Json::array();
-  if (!flags_.system.empty()) {
-    messages.push_back(Json::object({{"role", "system"}, {"content", flags_.system}}));
-  }
-  Json body;  // null: the text is what the user says
-  if (trimmed(text).starts_with('{') && text.find("\"messages\"") != std::string::npos) {
-    body = Json::parse(text, where);
-  }
-  if (const Json* given = body.is_object() ? body.find("messages") : nullptr) {
-    for (const Json& message : given->as_array(where)) messages.push_back(message);
-  } else {
-    messages.push_back(Json::object({{"role", "user"}, {"content", text}}));
-  }
-  const ChatInput input{.messages = std::move(messages)};
+  const ChatInput input{.messages = conversation_messages(flags_.system, text, where)};
   return {chat_->render(input),
           prompt_ids(model_, chat_->encode(*model_.tokenizer, input), where, options_, cut_)};
 }

@@ -25,6 +25,11 @@ struct PromptFlags {
 };
 void add_prompt_flags(Subcommand& c, PromptFlags& f);
 
+/// The messages of a conversation whose prompt is what a user says, or, of the form
+/// {"messages": [..]}, those. Errors: data, naming `where`, if what has that form is no JSON.
+Json conversation_messages(const std::string& system, const std::string& prompt,
+                           const std::string& where);
+
 struct Prompt {
   std::string text;
   std::vector<int32_t> ids;

@@ -205,11 +205,12 @@ class CompletionWriter {
   void take(const Json& choice) {
     const auto i = static_cast<size_t>(choice.get_int("index"));
     check(i < texts_.size(), ErrorKind::system, "the server sent text {} of {}", i, texts_.size());
+    const std::string text = text_of(choice);
     if (is_live_) {
-      write_results(choice.get_string("text"));
+      write_results(text);
       flush_results();
     } else {
-      texts_[i] += choice.get_string("text");
+      texts_[i] += text;
     }
     if (!choice.at("finish_reason").is_null()) is_whole_[i] = true;
     while (next_ < texts_.size() && is_whole_[next_]) close(next_++);
@@ -224,6 +225,11 @@ class CompletionWriter {
   }
 
  private:
+  std::string text_of(const Json& choice) const {
+    if (!asked_.is_chat) return choice.get_string("text");
+    const Json* content = choice.at("delta").find("content");
+    return content == nullptr || content->is_null() ? "" : content->as_string();
+  }
   void begin_text() {
     if (!std::exchange(is_first_, false)) write_results(kBetweenTexts);
   }
@@ -260,6 +266,11 @@ Json completion_body(const RemoteGeneration& asked) {
   add("top_k", s.top_k);
   add("min_p", s.min_p);
   add("repetition_penalty", s.repetition_penalty);
+  if (!asked.schema.is_null()) {
+    body["response_format"] = Json::object(
+        {{"type", "json_schema"},
+         {"json_schema", Json::object({{"name", "answer"}, {"schema", asked.schema}})}});
+  }
   body["stream"] = true;
   return body;
 }
@@ -267,29 +278,48 @@ Json completion_body(const RemoteGeneration& asked) {
 }  // namespace
 
 void generate_remotely(const RemoteGeneration& asked) {
+  check(!asked.is_chat || !asked.echo, ErrorKind::usage,
+        "--echo: what the chat template makes of a prompt is the server's to know; leave it out");
   RemoteServer server("generate", asked.server);
   CompletionWriter writer(asked);
+  const BlockSize block = asked.is_chat ? BlockSize{.lines = 1, .bytes = kBlock.bytes} : kBlock;
+  const auto check_draws = [&](size_t prompts, int64_t first) {
+    check(!asked.draws || (first == 1 && prompts <= block.lines), ErrorKind::usage,
+          "a server draws for {} at a time, each time from the seed anew; give fewer, none of them "
+          "bad, or several seeds",
+          asked.is_chat ? "one conversation" : fmt::format("{} prompts", block.lines));
+  };
   const auto answer = [&](std::span<const std::string> prompts, int64_t first, Results) {
-    check(!asked.draws || (first == 1 && prompts.size() <= kBlock.lines), ErrorKind::usage,
-          "a server draws for {} prompts at a time, each time from the seed anew; give fewer, none "
-          "of them bad, or several seeds",
-          kBlock.lines);
+    check_draws(prompts.size(), first);
     Json body = completion_body(asked);
-    body["prompt"] = std::vector<std::string>(prompts.begin(), prompts.end());
+    if (asked.is_chat) {
+      body["messages"] =
+          conversation_messages(asked.system, prompts[0], fmt::format("prompt {}", first));
+    } else {
+      body["prompt"] = std::vector<std::string>(prompts.begin(), prompts.end());
+    }
     bool has_begun = false;
-    server.post("/v1/completions", body, [&](const Json& event) {
-      if (!std::exchange(has_begun, true)) writer.begin(prompts);
-      for (const Json& choice : event.at("choices").as_array()) writer.take(choice);
-    });
+    server.post(asked.is_chat ? "/v1/chat/completions" : "/v1/completions", body,
+                [&](const Json& event) {
+                  if (!std::exchange(has_begun, true)) writer.begin(prompts);
+                  for (const Json& choice : event.at("choices").as_array()) writer.take(choice);
+                });
     writer.end();
   };
   for (const std::string& prompt : asked.prompts) check_text(prompt, "--prompt");
-  if (!asked.prompts.empty()) return answer(asked.prompts, 1, {});
+  if (!asked.prompts.empty()) {
+    check_draws(asked.prompts.size(), 1);
+    const size_t size = asked.is_chat ? 1 : asked.prompts.size();
+    for (size_t i = 0; i < asked.prompts.size(); i += size) {
+      answer(std::span(asked.prompts).subspan(i, size), static_cast<int64_t>(i) + 1, {});
+    }
+    return;
+  }
   LineFlags lines = asked.lines;
   if (lines.path.empty()) lines.path = "-";
   const LineAnswers answers{.answer = answer,
                             .skip = [&](const std::string&, Results) { writer.skip(); }};
-  if (!asked.draws) return void(answer_lines("generate", lines, kBlock, answers));
+  if (!asked.draws) return void(answer_lines("generate", lines, block, answers));
   // All at once, however slowly they come.
   answer_all("generate", lines, read_lines(lines.path, "generate"), answers);
 }

@@ -45,11 +45,14 @@ struct RemoteGeneration {
   bool draws = false;
   int64_t samples = 1;  ///< of each prompt
   std::vector<std::string> stops = {};
-  bool echo = false;
+  bool echo = false, is_chat = false;     ///< a prompt is then what conversation_messages() takes
+  std::string system = {};                ///< of a chat
+  Json schema = {};                       ///< of the JSON that is written; null: any text
   std::vector<std::string> prompts = {};  ///< none: lines
   LineFlags lines;
 };
-/// What `heddle generate` writes.
+/// What `heddle generate` writes. Errors: usage for the echo of a chat, whose template is the
+/// server's, and where draws would not be those of the model here.
 void generate_remotely(const RemoteGeneration& asked);
 
 }  // namespace heddle::cli
