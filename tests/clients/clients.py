@@ -1,11 +1,12 @@
 """Unmodified clients of OpenAI, DeepL and LibreTranslate against a server: what they return, and their errors.
 
-usage: clients.py URL    of a server with a translator "en-de" and a language model "lm"
+usage: clients.py URL    of a server with a translator "en-de", a language model "lm", an "encoder", and "languages", a classifier
 """
 import sys
 
 import enum
 import json
+import urllib.error
 
 import deepl
 import openai
@@ -38,6 +39,10 @@ def counts(usage):
 def test_openai():
     client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0)
     check({model.id for model in client.models.list().data} >= {"en-de", "lm"}, "models")
+    one = client.models.retrieve("lm")
+    check(one.id == "lm" and one.owned_by == "heddle", "a model by its name")
+    error = raises(openai.NotFoundError, lambda: client.models.retrieve("none"))
+    check("none" in error.message and error.code == "model_not_found", "the error names the model")
     asked = {"model": "lm", "prompt": "the", "max_tokens": 10, "temperature": 0}
     whole = client.completions.create(**asked)
     check(whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens, "usage")
@@ -56,6 +61,14 @@ def test_openai():
     error = raises(openai.BadRequestError, lambda: client.completions.create(model="lm", prompt="a", n=100000))
     check("`n`" in error.message, "the error names the field")
     raises(openai.NotFoundError, lambda: client.embeddings.create(model="lm", input="a"))
+    packed = client.embeddings.create(model="encoder", input=["the fox", "a dog"])  # base64, as the client asks by itself
+    floats = client.embeddings.create(model="encoder", input="the fox", encoding_format="float")
+    check([one.index for one in packed.data] == [0, 1] and packed.usage.prompt_tokens == packed.usage.total_tokens > 0, "vectors")
+    first, alone = packed.data[0].embedding, floats.data[0].embedding
+    check(len(first) == len(alone) > 8 and max(abs(a - b) for a, b in zip(first, alone)) < 1e-4, "the same in either form")
+    check(first != packed.data[1].embedding, "of each text its own")
+    error = raises(openai.BadRequestError, lambda: client.embeddings.create(model="encoder", input="a", dimensions=4))
+    check("dimensions" in error.message, "the error names the field")
 
 
 class Colour(enum.Enum):
@@ -159,6 +172,11 @@ def test_libretranslate(same):
     client = LibreTranslateAPI(url + "/")
     check(client.translate("the dog is hungry", "en", "de") == same, "the same text as DeepL's client has")
     check(client.languages() == [{"code": "en", "name": "en", "targets": ["de"]}], "languages")
+    found = client.detect("the dog is hungry")
+    check(sorted(one["language"] for one in found) == ["de", "en", "fr"], "languages that it may be in")
+    check(abs(sum(one["confidence"] for one in found) - 100) < 0.01 and found == sorted(found, key=lambda one: -one["confidence"]), "the likeliest first, in percent")
+    error = raises(urllib.error.HTTPError, lambda: client.translate("the dog is hungry", "en", "fr"))
+    check(error.code == 400 and "fr" in json.load(error)["error"], "the error names the language")
 
 
 test_openai()

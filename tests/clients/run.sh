@@ -32,8 +32,16 @@ cat "$folder/pairs/train.en" >"$folder/text"
   --block-size 32 --max-updates 20 --validate-every 20 --out "$folder/lm" >/dev/null 2>&1
 echo '{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{{ bos_token }}assistant:' \
   >"$folder/lm/best/chat_template.jinja"
+cp -r tests/fixtures/texts/encoder tests/fixtures/texts/classify "$folder"
+python3 - "$folder/classify/config.json" <<'END'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config["id2label"] = {"0": "en", "1": "de", "2": "fr"}
+config["label2id"] = {"en": 0, "de": 1, "fr": 2}
+json.dump(config, open(sys.argv[1], "w"))
+END
 ulimit -n "$(ulimit -H -n)"
-"$program" serve "$folder/en-de" "$folder/lm" --port 0 2>"$folder/log" &
+"$program" serve "$folder/en-de" "$folder/lm" "$folder/encoder" languages="$folder/classify" --port 0 2>"$folder/log" &
 server=$!
 for _ in $(seq 100); do
   url=$(grep -o 'http://[0-9.:]*' "$folder/log" || true)
