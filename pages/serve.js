@@ -1,15 +1,17 @@
 // The page that `heddle serve` answers "/" with: it tries the models through the public interfaces alone.
 //
-//   heddle.data   {models: [{id, type, use, chat, source_language, target_language}], needs_key}
+//   heddle.data   {needs_key, models}; models: data of /v1/models, which is asked for with a key where one is needed
 "use strict";
 (() => {
-  const {models, needs_key: needsKey} = heddle.data;
+  const {needs_key: needsKey} = heddle.data;
+  let models = [];
   const kPause = 250;  // ms without a key, after which what was written is sent
   const el = heddle.el;
   const key = el("input", {type: "text", id: "key", placeholder: "key", "aria-label": "key", autocomplete: "off"});
+  const authorization = () => (key.value ? {authorization: "Bearer " + key.value} : {});
   const ask = (path, body, signal) => fetch(path, {
     method: "POST", signal, body: JSON.stringify(body),
-    headers: {"content-type": "application/json", ...(key.value ? {authorization: "Bearer " + key.value} : {})},
+    headers: {"content-type": "application/json", ...authorization()},
   });
   // The JSON of an answer. Errors: the server's words.
   const read = async (response) => {
@@ -70,6 +72,12 @@
     const result = el("p", {class: "panel", id: "translation", "aria-live": "polite"});
     const others = el("ol", {class: "small", id: "alternatives"});
     const [beamLabel, beam] = choice("beam", [1, 2, 4, 8], 4);
+    // Of a model of many languages, which a request names.
+    const from = model.source_languages || [], into = model.target_languages || [];
+    const usual = from.find((name) => name.startsWith("en")) || from[0];
+    const [fromLabel, fromLanguage] = choice("from", from, usual);
+    const [intoLabel, intoLanguage] = choice("into", into, into.find((name) => name !== usual));
+    const languages = () => (into.length ? {source_lang: fromLanguage.value, target_lang: intoLanguage.value} : {});
     // Words of both sides; a word under the pointer marks those that it goes with.
     const words = (text, side, links) => text.split(/(\s+)/).map((part) => {
       if (/^\s*$/.test(part)) return part;
@@ -87,9 +95,9 @@
       }
       return span;
     });
-    let shown = null;  // {text, target}
-    const show = (text, translation) => {
-      shown = {text, target: translation.text};
+    let shown = null;  // {text, target}, and their languages if they were named
+    const show = (text, translation, asked) => {
+      shown = {text, target: translation.text, ...asked};
       const links = (translation.alignment || "").split(" ").filter(Boolean)
         .map((link) => link.split("-").map(Number));
       words.next = [0, 0];
@@ -101,13 +109,14 @@
     const write = whileWriting(status, async (signal) => {
       const text = source.value.trim().replace(/\s+/g, " ");
       if (!text) { shown = null; result.replaceChildren(); others.replaceChildren(); return; }
+      const asked = languages();
       const json = await read(await ask("/v1/translations",
-        {model: model.id, text, beam: Number(beam.value), n_best: Math.min(4, Number(beam.value)), alignment: "hard"}, signal));
-      show(text, json.translations[0]);
+        {model: model.id, text, ...asked, beam: Number(beam.value), n_best: Math.min(4, Number(beam.value)), alignment: "hard"}, signal));
+      show(text, json.translations[0], asked);
     });
     source.addEventListener("input", write);
-    beam.addEventListener("change", write);
-    return [source, el("div", {class: "row"}, beamLabel, swap(model, () => (shown ? shown.target : "")), status), result, others,
+    for (const select of [beam, fromLanguage, intoLanguage]) select.addEventListener("change", write);
+    return [source, el("div", {class: "row"}, into.length ? [fromLabel, intoLabel] : "", beamLabel, swap(model, () => (shown ? shown.target : "")), status), result, others,
       attention(model, () => (shown && shown.target ? shown : null))];
   };
 
@@ -140,22 +149,38 @@
   const body = el("section");
   const open = (i) => {
     const model = models[i];
-    const languages = model.source_language ? `, ${model.source_language} → ${model.target_language}` : "";
+    const many = (model.target_languages || []).length;
+    const languages = model.source_language ? `, ${model.source_language} → ${model.target_language}`
+      : many ? `, into ${heddle.plural(many, "language")}` : "";
     const card = [`${model.id}: ${model.type}, for ${model.use}${languages}`, heddle.plural(model.parameters, "parameter"),
       model.max_length ? `texts of up to ${heddle.plural(model.max_length, "token")}` : "", model.num_labels ? `${model.num_labels} classes` : ""];
     body.replaceChildren(el("p", {class: "faint small", id: "card"}, card.filter(Boolean).join("; ")),
       ...kinds[model.use](model));
   };
-  const picker = models.length > 1 ? heddle.picker({label: "model", chosen: 0, onChange: open,
-    items: models.map((model) => ({name: model.id, title: model.type}))}) : null;
+  let picker = null;
+  const show = (all) => {
+    models = all;
+    picker = models.length > 1 ? heddle.picker({label: "model", chosen: 0, onChange: open,
+      items: models.map((model) => ({name: model.id, title: model.type}))}) : null;
+    chooser.replaceChildren(...(picker ? [picker.element] : []));
+    open(0);
+  };
+  const chooser = el("div"), refusal = el("span", {class: "faint small", role: "status"});
   heddle.main.append(
     el("p", {}, "What is served here answers below, and to programs: ",
       el("code", {}, "/v1/translations"), ", ", el("code", {}, "/v1/completions"), ", ",
       el("code", {}, "/v1/chat/completions"), ", ",
       el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), "; ",
       el("a", {href: "/metrics"}, "metrics"), "."),
-    needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key) : "",
-    picker ? picker.element : "",
-    body);
-  open(0);
+    needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key, refusal) : "",
+    chooser, body);
+  if (!needsKey) { show(heddle.data.models); return; }
+  key.addEventListener("change", async () => {
+    refusal.textContent = "";
+    try {
+      show((await read(await fetch("/v1/models", {headers: authorization()}))).data);
+    } catch (error) {
+      refusal.textContent = error.message;
+    }
+  });
 })();

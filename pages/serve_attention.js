@@ -1,7 +1,7 @@
 // What heads look at, on the page of `heddle serve`: the page of `heddle attention` inside it, once it is asked for.
 //
 //   heddle.serveAttention({ask, read}) -> attention(model, texts) -> element
-//     texts(): {text, target}, of what is looked at then; null while there is nothing
+//     texts(): {text, target, source_lang, target_lang}, of what is looked at then; null while there is nothing
 "use strict";
 (() => {
   const {el} = heddle;

@@ -29,10 +29,10 @@ class ServePage : public PageTest {
                                          {"format", "html"}});
     const std::string page = serve::post(running.port(), "/v1/attention", attention.dump()).body;
     const std::string image = base64_text(read_file(fixture_image("rgb.png")));
-    const auto of_image = [&](const char* path) {
-      return serve::post(running.port(), path,
-                         Json::object({{"image", image}, {"threshold", 0.05}}).dump())
-          .body;
+    const auto of_image = [&](const std::string& path) {
+      Json body = Json::object({{"image", image}});
+      if (path.ends_with("detect")) body["threshold"] = 0.05;
+      return serve::post(running.port(), path, body.dump()).body;
     };
     const Json known =
         Json::object({{"/v1/attention", page},
@@ -226,6 +226,71 @@ TEST_F(ServePage, languages_are_swapped_with_the_text) {
     reader.equal(asked.at(-1)[1].model, "de-en", "and is");
   )js",
              3);
+}
+
+TEST_F(ServePage, languages_of_a_model_of_many_are_chosen) {
+  serve::ServiceOptions options;
+  options.models = {std::string(kFixtures) + "/seq2seq/mbart"};
+  serve::Running running(options);
+  write_file(path_, serve::get(running.port(), "/").body);
+  drive_both(R"js(
+    const asked = [];
+    window.fetch = async (path, options) => {
+      asked.push([path, JSON.parse(options.body)]);
+      return new Response(JSON.stringify({translations: [{text: "ein Hund", alignment: "0-0"}]}));
+    };
+    reader.check(reader.find("#card").textContent.includes("into 25 languages"), "how many there are");
+    const [from, into] = document.querySelectorAll("section select");
+    reader.equal([from.value, into.value, from.options.length], ["en_XX", "ar_AR", 25], "which at first");
+    into.value = "de_DE";
+    reader.find("textarea").value = "a dog";
+    into.dispatchEvent(new Event("change", {bubbles: true}));
+    await reader.wait(400);
+    reader.equal(asked.at(-1), ["/v1/translations", {model: "mbart", text: "a dog", source_lang: "en_XX", target_lang: "de_DE",
+      beam: 4, n_best: 4, alignment: "hard"}], "the request");
+    await reader.click("#attention");
+    reader.equal(asked.at(-1), ["/v1/attention", {model: "mbart", text: "a dog", target: "ein Hund", source_lang: "en_XX",
+      target_lang: "de_DE", format: "html"}], "what is looked at");
+    reader.check(reader.tooWide() <= 0, "no wider than the window");
+  )js",
+             5);
+}
+
+TEST_F(ServePage, models_are_shown_once_a_key_is_there) {
+  const std::string keys = (folder_ / "keys").string();
+  write_file(keys, "first-key\n");
+  std::filesystem::permissions(keys, std::filesystem::perms(0600));
+  serve::ServiceOptions options = serve::default_service();
+  options.keys_path = keys;
+  serve::Running running(options);
+  write_file(path_, serve::get(running.port(), "/").body);
+  const auto models = [&](const char* key) {
+    return serve::get(running.port(), "/v1/models",
+                      fmt::format("Authorization: Bearer {}\r\n", key))
+        .body;
+  };
+  drive_both("const wrong = " + models("x") + ", all = " + models("first-key") + ";" + R"js(
+    const asked = [];
+    window.fetch = async (path, {headers}) => {
+      asked.push([path, headers.authorization]);
+      const isRight = headers.authorization === "Bearer first-key";
+      return new Response(JSON.stringify(isRight ? all : wrong), {status: isRight ? 200 : 401});
+    };
+    const give = async (key) => {
+      reader.find("#key").value = key;
+      reader.find("#key").dispatchEvent(new Event("change", {bubbles: true}));
+      await reader.wait(100);
+    };
+    reader.equal(document.querySelectorAll("#card, textarea").length, 0, "nothing at first");
+    await give("second-key");
+    reader.equal(reader.find('[role="status"]').textContent, "the key is missing or wrong", "the server's words");
+    await give("first-key");
+    reader.equal(asked.at(-1), ["/v1/models", "Bearer first-key"], "what is asked");
+    reader.check(reader.find("#card").textContent.startsWith("en-de: "), "the first model");
+    reader.equal(reader.picker("model").querySelectorAll("button").length, 2, "all of them");
+    reader.equal(reader.find('[role="status"]').textContent, "", "no fault is said any more");
+  )js",
+             6);
 }
 
 TEST_F(ServePage, images_are_classified_and_their_objects_boxed) {
