@@ -8,6 +8,7 @@
 #include "heddle/base/log.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/tensor/storage.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::serve {
 namespace {
@@ -20,12 +21,23 @@ std::string name_of(const std::string& folder) {
   return is_of_run ? path.parent_path().filename().string() : last;
 }
 
+std::vector<std::string> language_names(const Tokenizer& tokenizer) {
+  std::vector<std::string> names;
+  for (auto& [name, token] : tokenizer.languages()) names.push_back(std::move(name));
+  return names;
+}
+
 void take_languages(ServedModel& model) {
-  const size_t dash = model.name.find('-');
-  if (dash == std::string::npos) return;
-  const std::string from = model.name.substr(0, dash), to = model.name.substr(dash + 1);
-  if (!is_language_code(from) || !is_language_code(to)) return;
-  model.source_language = from, model.target_language = to;
+  const size_t dash = std::min(model.name.find('-'), model.name.size());
+  const std::string from = model.name.substr(0, dash);
+  const std::string to = model.name.substr(std::min(dash + 1, model.name.size()));
+  if (is_language_code(from) && is_language_code(to)) {
+    model.source_language = from, model.target_language = to;
+    return;
+  }
+  if (!model.loaded().tokenizer) return;
+  model.source_languages = language_names(*model.loaded().tokenizer);
+  model.target_languages = language_names(model.loaded().target());
 }
 
 // Whether it predicts the next token: by its head, or, of a bare stack, by one that it may have.
@@ -50,11 +62,11 @@ ModelUse use_of(const ImageReader& reader) {
 
 ModelUse use_of(const std::string& folder) {
   if (is_translator(folder)) return ModelUse::translate;
-  return generates(*load_model_config(folder)) ? ModelUse::generate : ModelUse::read;
+  return generates(*load_model_config(folder)) ? ModelUse::generate : ModelUse::embed;
 }
 
 SentenceEncoder load(const std::string& folder, ModelUse use) {
-  if (use == ModelUse::read) return load_sentence_encoder(folder);
+  if (use == ModelUse::embed) return load_sentence_encoder(folder);
   return {use == ModelUse::translate ? load_translation_model(folder) : load_prompt_model(folder),
           {}};
 }
@@ -65,8 +77,8 @@ void take_chat_template(ServedModel& model) {
     model.chat = ChatTemplate::find(
         model.loaded().path, model.loaded().tokenizer ? &*model.loaded().tokenizer : nullptr);
   } catch (const Error& error) {
-    model.chat_fault = error.what();
     log_warning("serve: {}: no chat: {}", model.name, error.what());
+    model.chat_fault = replace_all(error.what(), model.loaded().path, model.name);
   }
 }
 
@@ -88,14 +100,10 @@ bool is_language_code(const std::string& code) {
 }
 
 const char* model_use_name(ModelUse use) {
-  static constexpr const char* names[] = {"translation", "generation", "embedding",
-                                          "image-classification", "object-detection"};
+  static constexpr const char* names[] = {
+      "translation",    "generation",           "embedding",
+      "classification", "image-classification", "object-detection"};
   return names[static_cast<size_t>(use)];
-}
-
-const char* ServedModel::purpose() const {
-  const bool has_classes = use == ModelUse::read && has_labels(loaded().model->head());
-  return has_classes ? "classification" : model_use_name(use);
 }
 
 SharedModel load_served_model(const std::string& argument, const ServedModelOptions& options) {
@@ -107,6 +115,7 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   if (reads_images(folder)) {
     auto model = new_model(load_image_reader(folder));
     model->name = name, model->use = use_of(model->images()), model->precision = options.precision;
+    model->loaded().path = name;
     return model;
   }
   const ModelUse use = use_of(folder);
@@ -118,13 +127,16 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
     model->default_language = model->loaded().source_language;
     take_languages(*model);
   }
-  if (model->use == ModelUse::generate) take_chat_template(*model);
-  if (model->use != ModelUse::read) {
-    const LoadedModel& loaded = model->loaded();
+  if (use == ModelUse::generate) take_chat_template(*model);
+  const LoadedModel& loaded = model->loaded();
+  if (use == ModelUse::embed) {
+    if (loaded.model->heads().sequence_classes) model->use = ModelUse::classify;
+  } else {
     const int engines = use == ModelUse::translate ? engines_of(loaded.translator()) : 1;
     model->scheduler =
         std::make_unique<Scheduler>(*loaded.model, options.precision, options.cache_rows, engines);
   }
+  model->loaded().path = name;
   return model;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/detect.h"
@@ -16,8 +17,9 @@
 namespace heddle::serve {
 
 /// What a model is asked for.
-enum class ModelUse : uint8_t { translate, generate, read, classify_images, detect };
-/// "translation", "generation", "embedding", "image-classification", "object-detection".
+enum class ModelUse : uint8_t { translate, generate, embed, classify, classify_images, detect };
+/// "translation", "generation", "embedding", "classification", "image-classification",
+/// "object-detection".
 const char* model_use_name(ModelUse use);
 
 /// Whether it is two or three small letters: "en".
@@ -28,10 +30,12 @@ struct ServedModel {
   explicit ServedModel(ImageReader of_images) : model(std::move(of_images)) {}
 
   std::string name;  ///< that requests name it by
-  ModelUse use = ModelUse::read;
+  ModelUse use = ModelUse::embed;
   /// Languages that it translates from and into, if its name is a pair of them: "en-de".
   std::string source_language = {}, target_language = {};
-  /// SentenceEncoder::text: the model, whatever its use; options: of one that reads.
+  /// Else those that its tokenizers mark, of which a request names one of each; none of most.
+  std::vector<std::string> source_languages = {}, target_languages = {};
+  /// SentenceEncoder::text: the model, whatever its use; options: of one that reads texts.
   std::variant<SentenceEncoder, ImageReader> model;
   int32_t default_language = -1;              ///< of sources, as the folder has it
   TranslateOptions translating = {};          ///< how it translates where a request does not say
@@ -46,9 +50,10 @@ struct ServedModel {
   LoadedModel& loaded() { return const_cast<LoadedModel&>(std::as_const(*this).loaded()); }
   /// Whether it reads images, not texts.
   bool has_images() const { return std::holds_alternative<ImageReader>(model); }
-  /// What users are told that it is for: model_use_name(), or "classification" where a model that
-  /// reads texts has classes.
-  const char* purpose() const;
+  /// Whether it reads texts and writes none.
+  bool reads_texts() const { return use == ModelUse::embed || use == ModelUse::classify; }
+  /// What users are told that it is for.
+  const char* purpose() const { return model_use_name(use); }
 };
 
 struct ServedModelOptions {
@@ -59,7 +64,8 @@ struct ServedModelOptions {
 using SharedModel = std::shared_ptr<ServedModel>;
 
 /// Loads what `argument` names: a folder, or NAME=FOLDER; without a name it is the folder's (of
-/// RUN/best the run's). Errors: those of loading; data for a model of images that gives neither
+/// RUN/best the run's). Messages about it say its name from then on, not the folder, which is no
+/// client's business. Errors: those of loading; data for a model of images that gives neither
 /// classes nor objects.
 SharedModel load_served_model(const std::string& argument, const ServedModelOptions& options);
 

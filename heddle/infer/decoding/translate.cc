@@ -355,9 +355,9 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
 }
 
 void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
-                   TranslateOptions& options) {
+                   TranslateOptions& options, const LanguageFields& fields) {
   if (!source.empty()) {
-    model.source_language = language_token(model, source, "source_language");
+    model.source_language = language_token(model, source, fields.source);
     options.source_end = around_sources(model).behind;
   }
   if (model.model->config().is_own_format()) return;
@@ -366,12 +366,13 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
   const bool starts_with_one = std::ranges::count(std::views::values(languages), start) > 0;
   if (target.empty()) {
     check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
-          ErrorKind::usage, "{} writes {} languages; say which with `target_language`: {}",
-          model.path, languages.size(), fmt::join(std::views::keys(languages), ", "));
+          ErrorKind::usage, "{} writes {} languages; say which with {}: {}", model.path,
+          languages.size(), field_name(fields.target),
+          fmt::join(std::views::keys(languages), ", "));
     return;
   }
   (starts_with_one ? options.start : options.search.forced_bos) =
-      language_token(model, target, "target_language");
+      language_token(model, target, fields.target);
 }
 
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,

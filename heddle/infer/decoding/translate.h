@@ -91,11 +91,16 @@ std::vector<Translation> translate_memories(const EncoderDecoder& model,
 /// is any), with `above` laid over it; else the defaults.
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above = {});
 
+/// What messages call the fields that name languages.
+struct LanguageFields {
+  const char* source = "source_language";
+  const char* target = "target_language";
+};
 /// Sets the languages that texts are translated from and into, by names of tokenizer.languages();
 /// "": as the folder has it. Errors: usage, listing the languages, for one that there is not, or
 /// none into which where there are several.
 void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
-                   TranslateOptions& options);
+                   TranslateOptions& options, const LanguageFields& fields = {});
 
 /// Ids of a line of text, behind what stands before all (a language), cut or refused where the
 /// model takes no more (max_position_embeddings tokens, the end included). `where` ("line 12")

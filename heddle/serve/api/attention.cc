@@ -77,10 +77,15 @@ void AttentionRequest::answer(Exchange& e) const {
 // Reads a text with the model's tokenizer as it is set for this request. Errors: Refusal, Error.
 inspect::SubjectText read_text(ServedModel& model, const Json& body) {
   const std::string text = text_of(body, "text");
-  if (!body.contains("text")) refuse("`text` is missing");
+  if (!has_member(body, "text")) refuse("`text` is missing");
   inspect::SubjectOptions options{.source = text};
-  if (model.use != ModelUse::translate) return subject_text(model.loaded(), model.name, options);
-  if (!body.contains("target")) {
+  if (model.use != ModelUse::translate) {
+    for (const char* key : {"source_lang", "target_lang"}) {
+      if (has_member(body, key)) refuse("`{}` is for translators, which take `target` too", key);
+    }
+    return subject_text(model.loaded(), model.name, options);
+  }
+  if (!has_member(body, "target")) {
     refuse("`target` is missing: the translation, as /v1/translations gives it");
   }
   options.target = text_of(body, "target");
@@ -91,7 +96,7 @@ inspect::SubjectText read_text(ServedModel& model, const Json& body) {
 
 // The one that is named, or of those that read such texts the first.
 SharedModel attending_model(const Service& service, const Json& body) {
-  if (body.contains("target")) {
+  if (has_member(body, "target")) {
     return translator_of(service, body, text_of(body, "source_lang"), text_of(body, "target_lang"));
   }
   const std::string name = text_of(body, "model");
@@ -110,12 +115,17 @@ SharedModel attending_model(const Service& service, const Json& body) {
 
 void attention(const SharedExchange& e) {
   const Json body = e->json();
+  refuse_others(body, {"text", "target", "model", "source_lang", "target_lang", "layers", "heads",
+                       "format", "rollout"});
   AttentionRequest asked{.model = attending_model(e->service, body)};
   asked.text = read_text(*asked.model, body);
   asked.heads.layers = ints_of(body, "layers");
   asked.heads.heads = ints_of(body, "heads");
   asked.heads.importance = false;
   asked.rolls_out = bool_of(body, "rollout", false);
+  if (asked.rolls_out && !(asked.heads.layers.empty() && asked.heads.heads.empty())) {
+    refuse("`rollout` goes through all layers and heads; leave `layers` and `heads` away");
+  }
   asked.is_page = choice_of(body, "format", {"json", "html"}) == "html";
   if (asked.is_page && asked.rolls_out) refuse("`format` html shows heads; leave `rollout` away");
   asked.check_tokens();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "heddle/base/json/fields.h"
 #include "heddle/base/utf8.h"
 
 namespace heddle::serve {
@@ -42,23 +43,6 @@ std::optional<int> hex_digit(char c) {
   return {};
 }
 
-std::string decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+') {
-      out += ' ';
-      continue;
-    }
-    if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) && hex_digit(text[i + 2])) {
-      out += static_cast<char>(*hex_digit(text[i + 1]) * 16 + *hex_digit(text[i + 2]));
-      i += 2;
-      continue;
-    }
-    out += text[i];
-  }
-  return out;
-}
-
 // Members that are numbers in JSON.
 bool is_number_key(std::string_view key) { return key == "alternatives" || key == "threshold"; }
 
@@ -90,9 +74,9 @@ Json json_of_form(std::string_view rest) {
     const std::string_view field = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(rest.size(), field.size() + 1));
     const size_t equals = std::min(field.find('='), field.size());
-    const std::string key = decoded(field.substr(0, equals));
+    const std::string key = percent_decoded(field.substr(0, equals), true);
     const std::string value =
-        equals < field.size() ? decoded(field.substr(equals + 1)) : std::string();
+        equals < field.size() ? percent_decoded(field.substr(equals + 1), true) : std::string();
     if (key.empty()) continue;
     if (first_invalid_utf8(key) || first_invalid_utf8(value)) {
       refuse("field {} of the form is not UTF-8", fields + 1);
@@ -109,6 +93,8 @@ Json json_of_form(std::string_view rest) {
   }
   return body;
 }
+
+bool has_member(const Json& body, const char* key) { return member(body, key) != nullptr; }
 
 int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high) {
   const Json* value = member(body, key);
@@ -187,6 +173,27 @@ void refuse_members(const Json& body, std::initializer_list<const char*> keys) {
                               *value == Json("");
     if (!does_nothing) refuse("`{}` is not there yet", key);
   }
+}
+
+void refuse_others(const Json& body, std::initializer_list<const char*> keys) {
+  for (const auto& [key, value] : body.as_object()) {
+    if (std::ranges::find(keys, key) != keys.end()) continue;
+    refuse("`{}` is no member of this request{}", key,
+           did_you_mean(key, {keys.begin(), keys.end()}));
+  }
+}
+
+std::string percent_decoded(std::string_view text, bool plus_is_space) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) && hex_digit(text[i + 2])) {
+      out += static_cast<char>(*hex_digit(text[i + 1]) * 16 + *hex_digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += plus_is_space && text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return out;
 }
 
 }  // namespace heddle::serve

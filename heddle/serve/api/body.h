@@ -33,6 +33,8 @@ Json json_of_body(std::string_view text, int64_t most_levels = 32);
 /// several times an array. Errors: Refusal.
 Json json_of_form(std::string_view form);
 
+/// Whether it is there; null is as good as absent.
+bool has_member(const Json& body, const char* key);
 /// A member between two bounds; `otherwise` where it is absent or null. Errors: Refusal.
 int64_t int_of(const Json& body, const char* key, int64_t otherwise, int64_t low, int64_t high);
 double number_of(const Json& body, const char* key, double otherwise, double low, double high);
@@ -46,5 +48,10 @@ std::vector<int64_t> ints_of(const Json& body, const char* key);
 std::vector<std::string> texts_of(const Json& body, const char* key, int64_t most);
 /// Errors: Refusal that names one of these members if it does something: they are not there yet.
 void refuse_members(const Json& body, std::initializer_list<const char*> keys);
+/// Errors: Refusal that names the first member that is none of these, with the one that is close.
+void refuse_others(const Json& body, std::initializer_list<const char*> keys);
+/// A part of a path or a form with its %XX as the bytes that they stand for.
+/// plus_is_space: as in forms
+std::string percent_decoded(std::string_view text, bool plus_is_space = false);
 
 }  // namespace heddle::serve

@@ -8,6 +8,15 @@ namespace {
 
 constexpr int64_t kMostTokens = 1 << 20, kMostTop = 20;
 
+// What would change the text, of OpenAI's own members and of those that other servers add; what
+// would not (`user`, `store`, `metadata`, ..) is passed over.
+void refuse_what_is_not_there(const Json& body) {
+  refuse_members(body, {"logit_bias", "presence_penalty", "frequency_penalty", "web_search_options",
+                        "min_tokens", "ignore_eos", "stop_token_ids", "bad_words",
+                        "use_beam_search", "guided_json", "guided_regex", "guided_choice",
+                        "guided_grammar", "structured_outputs", "grammar"});
+}
+
 // "prompt": a text, texts, ids, or lists of ids.
 void take_prompts(const Exchange& e, const Json& body, GenerationWork& work) {
   const LoadedModel& model = work.model->loaded();
@@ -93,7 +102,8 @@ void take_tools(const Json& body, GenerationWork& work, ChatInput& input) {
 
 void completions(const SharedExchange& e) {
   const Json body = e->json();
-  refuse_members(body, {"suffix", "logit_bias", "presence_penalty", "frequency_penalty"});
+  refuse_what_is_not_there(body);
+  refuse_members(body, {"suffix"});
   const int64_t n = int_of(body, "n", 1, 1, e->service.options().most_results);
   if (int_of(body, "best_of", n, 1, 1 << 20) != n) refuse("`best_of` must be `n`, if it is there");
   GenerationWork work = generation_work(*e, body);
@@ -112,8 +122,8 @@ void completions(const SharedExchange& e) {
 
 void chat_completions(const SharedExchange& e) {
   const Json body = e->json();
-  refuse_members(body, {"logit_bias", "presence_penalty", "frequency_penalty", "functions",
-                        "function_call", "audio", "prediction"});
+  refuse_what_is_not_there(body);
+  refuse_members(body, {"functions", "function_call", "audio", "prediction"});
   GenerationWork work = generation_work(*e, body);
   const ServedModel& served = *work.model;
   if (!served.chat) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "heddle/data/parallel_text.h"
-#include "heddle/infer/answers.h"
 #include "heddle/serve/api/forms.h"
 #include "heddle/serve/api/reading.h"
 #include "heddle/text/strings/strings.h"
@@ -22,10 +21,11 @@ std::string beginning_of(const std::string& text) {
 
 // One pass.
 std::vector<DetectedLanguages> detect_languages(const ServedModel& classifier,
-                                                std::span<const std::string> texts, int64_t& cut) {
+                                                std::span<const TextToClassify> texts,
+                                                int64_t& cut) {
   std::vector<TextToClassify> asked;
-  for (const std::string& text : texts) {
-    if (!is_blank(text)) asked.push_back({text});
+  for (const TextToClassify& one : texts) {
+    if (!is_blank(one.text)) asked.push_back(one);
   }
   const auto probabilities =
       asked.empty() ? std::vector<std::vector<double>>()
@@ -33,7 +33,7 @@ std::vector<DetectedLanguages> detect_languages(const ServedModel& classifier,
   std::vector<DetectedLanguages> all(texts.size());
   size_t next = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (is_blank(texts[i])) continue;
+    if (is_blank(texts[i].text)) continue;
     const std::vector<double>& of_text = probabilities[next++];
     for (size_t k = 0; k < of_text.size(); ++k) {
       all[i].push_back({classifier.loaded().model->labels()[k], of_text[k]});
@@ -47,7 +47,7 @@ std::vector<DetectedLanguages> detect_languages(const ServedModel& classifier,
 
 SharedModel language_classifier(const Service& service) {
   for (const SharedModel& model : service.models()) {
-    if (model->use != ModelUse::read || !model->loaded().model->heads().sequence_classes) continue;
+    if (model->use != ModelUse::classify) continue;
     if (std::ranges::all_of(model->loaded().model->labels(), is_language_code)) return model;
   }
   return nullptr;
@@ -56,10 +56,10 @@ SharedModel language_classifier(const Service& service) {
 void start_detection(const SharedExchange& e, const SharedModel& classifier,
                      const std::vector<std::string>& texts,
                      std::function<void(const std::vector<DetectedLanguages>&)> on_done) {
-  std::vector<std::string> beginnings;
-  for (const std::string& text : texts) beginnings.push_back(beginning_of(text));
+  std::vector<TextToClassify> beginnings;
+  for (const std::string& text : texts) beginnings.push_back({beginning_of(text)});
   const auto found = std::make_shared<std::vector<DetectedLanguages>>();
-  const auto read = [found, classifier](std::span<const std::string> some, int64_t&) {
+  const auto read = [found, classifier](std::span<const TextToClassify> some, int64_t&) {
     int64_t cut = 0;  // the beginning tells
     for (auto& one : detect_languages(*classifier, some, cut)) found->push_back(std::move(one));
   };

@@ -171,20 +171,30 @@ void take_room(Service& service, int64_t tokens) {
   if (!service.budget().take(tokens)) throw queue_is_full(service);
 }
 
-SharedModel model_of(const Service& service, const Json& body, ModelUse use) {
-  const std::string name = text_of(body, "model");
-  for (const auto& model : service.models()) {
-    if (name.empty() ? model->use != use : model->name != name) continue;
-    if (model->use == use) return model;
-    throw Refusal{.status = 404,
-                  .message = fmt::format("the model '{}' is for {}, not {}", name,
-                                         model_use_name(model->use), model_use_name(use)),
-                  .code = "model_not_found"};
+SharedModel model_called(const Service& service, const std::string& name) {
+  for (const SharedModel& model : service.models()) {
+    if (model->name == name) return model;
   }
   throw Refusal{.status = 404,
-                .message = name.empty()
-                               ? fmt::format("no model here is for {}", model_use_name(use))
-                               : fmt::format("there is no model '{}'; /v1/models has all", name),
+                .message = fmt::format("there is no model '{}'; /v1/models has all", name),
+                .code = "model_not_found"};
+}
+
+SharedModel model_of(const Service& service, const Json& body, ModelUse use) {
+  const std::string name = text_of(body, "model");
+  if (!name.empty()) {
+    const SharedModel model = model_called(service, name);
+    if (model->use == use) return model;
+    throw Refusal{.status = 404,
+                  .message = fmt::format("the model '{}' is for {}, not {}", name, model->purpose(),
+                                         model_use_name(use)),
+                  .code = "model_not_found"};
+  }
+  for (const SharedModel& model : service.models()) {
+    if (model->use == use) return model;
+  }
+  throw Refusal{.status = 404,
+                .message = fmt::format("no model here is for {}", model_use_name(use)),
                 .code = "model_not_found"};
 }
 

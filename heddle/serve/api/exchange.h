@@ -27,6 +27,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   HttpRequest request;
   const std::string id;  ///< x-request-id: the client's, or one of ours
   std::string route = "other";
+  std::string id_in_path = {};  ///< what stands for "{id}" of the route
   Dialect dialect = Dialect::openai;
   const Moment received = Clock::now();
 
@@ -69,7 +70,7 @@ using RouteHandler = void (*)(const SharedExchange&);
 
 struct Route {
   const char* method;
-  const char* path;
+  const char* path;  ///< "{id}" at its end stands for anything
   Dialect dialect;
   RouteHandler handler;
   bool needs_key = true;
@@ -85,6 +86,7 @@ void health_live(const SharedExchange& e);
 void health_ready(const SharedExchange& e);
 void metrics(const SharedExchange& e);
 void models(const SharedExchange& e);
+void one_model(const SharedExchange& e);
 void translations(const SharedExchange& e);
 void libre_translate(const SharedExchange& e);
 void libre_detect(const SharedExchange& e);
@@ -113,6 +115,8 @@ std::optional<Refusal> refusal_for_now(const Service& service);
 /// Takes so many tokens of the budget. Errors: Refusal 429 where the queue is full, 400 for more
 /// than there ever are.
 void take_room(Service& service, int64_t tokens);
+/// Errors: Refusal 404 if there is none of this name.
+SharedModel model_called(const Service& service, const std::string& name);
 /// The model that a body names with "model", or, without, the first of this use.
 /// Errors: Refusal 404 for one that there is not, or of another use.
 SharedModel model_of(const Service& service, const Json& body, ModelUse use);

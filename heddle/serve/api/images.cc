@@ -92,6 +92,8 @@ void answer_images(const SharedExchange& e, ModelUse use) {
   ImageRequest asked{.exchange = e};
   const bool is_raw = is_image(e->request);
   const Json options = is_raw ? query_of(*e) : e->json();
+  if (use == ModelUse::detect) refuse_others(options, {"model", "image", "threshold"});
+  if (use != ModelUse::detect) refuse_others(options, {"model", "image"});
   asked.model = model_of(e->service, options, use);
   asked.threshold = number_of(options, "threshold", 0.5, 0, 1);
   if (is_raw) {

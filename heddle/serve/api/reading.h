@@ -3,18 +3,18 @@
 
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "heddle/infer/answers.h"
 #include "heddle/serve/api/exchange.h"
 
 namespace heddle::serve {
 
 struct Reading {
   SharedExchange exchange;
-  std::vector<std::string> texts;
+  std::vector<TextToClassify> texts;  ///< or pairs
   /// Takes some of them, one pass; cut: raised by those that are too long, which are refused.
-  std::function<void(std::span<const std::string>, int64_t& cut)> read;
+  std::function<void(std::span<const TextToClassify>, int64_t& cut)> read;
   std::function<void()> on_done;  ///< once all are read
 };
 

@@ -1,6 +1,7 @@
 // Which route a request is for, and whether its client may ask.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "heddle/base/names.h"
 #include "heddle/inspect/pages/page.h"
@@ -18,6 +19,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/health/ready", Dialect::openai, health_ready, false},
     {"GET", "/metrics", Dialect::openai, metrics},
     {"GET", "/v1/models", Dialect::openai, models},
+    {"GET", "/v1/models/{id}", Dialect::openai, one_model},
     {"POST", "/v1/translations", Dialect::openai, translations},
     {"POST", "/v1/completions", Dialect::openai, completions},
     {"POST", "/v1/chat/completions", Dialect::openai, chat_completions},
@@ -96,10 +98,23 @@ void check_key(const Exchange& e) {
                 .retry_after = 5};
 }
 
+// What stands in the place of "{id}" of a route's path, if the request is for it; "" of others.
+std::optional<std::string> id_in_path(const Route& route, std::string_view path) {
+  constexpr std::string_view kId = "{id}";
+  std::string_view begin = route.path;
+  if (!begin.ends_with(kId)) {
+    if (path != begin) return {};
+    return "";
+  }
+  begin.remove_suffix(kId.size());
+  if (!path.starts_with(begin) || path.size() == begin.size()) return {};
+  return percent_decoded(path.substr(begin.size()));
+}
+
 const Route& route_of(const HttpRequest& request) {
   const Route* other = nullptr;
   for (const Route& route : kRoutes) {
-    if (request.path != route.path) continue;
+    if (!id_in_path(route, request.path)) continue;
     if (request.method == route.method) return route;
     other = &route;
   }
@@ -125,6 +140,7 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
     check_origin(e->request);
     const Route& route = route_of(e->request);
     e->route = route.path;
+    e->id_in_path = *id_in_path(route, e->request.path);
     e->dialect = route.dialect;
     if (route.needs_key) check_key(*e);
     if (service.is_draining() && route.needs_key) refuse_for_now("ending", "draining");
@@ -167,26 +183,31 @@ void metrics(const SharedExchange& e) {
 
 namespace {
 
+Json model_json(const Service& service, const ServedModel& model) {
+  Json json = Json::object({{"id", model.name},
+                            {"object", "model"},
+                            {"created", service.started_at()},
+                            {"owned_by", "heddle"},
+                            {"type", model.loaded().type},
+                            {"use", model.purpose()}});
+  if (model.use == ModelUse::generate) json["chat"] = model.chat.has_value();
+  if (!model.source_language.empty()) {
+    json["source_language"] = model.source_language;
+    json["target_language"] = model.target_language;
+  }
+  if (!model.source_languages.empty()) json["source_languages"] = model.source_languages;
+  if (!model.target_languages.empty()) json["target_languages"] = model.target_languages;
+  const LoadedModel& loaded = model.loaded();
+  json["parameters"] = loaded.parameters.elements();
+  if (loaded.max_length > 0) json["max_length"] = loaded.max_length;
+  const bool has_classes = model.use == ModelUse::classify || model.has_images();
+  if (has_classes) json["num_labels"] = loaded.model->labels().size();
+  return json;
+}
+
 Json list_of_models(const Service& service) {
   Json list = Json::array();
-  for (const auto& model : service.models()) {
-    Json one = Json::object({{"id", model->name},
-                             {"object", "model"},
-                             {"created", service.started_at()},
-                             {"owned_by", "heddle"},
-                             {"type", model->loaded().type},
-                             {"use", model->purpose()}});
-    if (model->use == ModelUse::generate) one["chat"] = model->chat.has_value();
-    if (!model->source_language.empty()) {
-      one["source_language"] = model->source_language;
-      one["target_language"] = model->target_language;
-    }
-    const LoadedModel& loaded = model->loaded();
-    one["parameters"] = loaded.parameters.elements();
-    if (loaded.max_length > 0) one["max_length"] = loaded.max_length;
-    if (has_labels(loaded.model->head())) one["num_labels"] = loaded.model->labels().size();
-    list.push_back(std::move(one));
-  }
+  for (const SharedModel& model : service.models()) list.push_back(model_json(service, *model));
   return list;
 }
 
@@ -196,10 +217,17 @@ void models(const SharedExchange& e) {
   e->send(Json::object({{"object", "list"}, {"data", list_of_models(e->service)}}));
 }
 
+void one_model(const SharedExchange& e) {
+  e->send(model_json(e->service, *model_called(e->service, e->id_in_path)));
+}
+
+// Where keys are needed it says nothing of the models: it asks for them with the reader's key.
 void front_page(const SharedExchange& e) {
+  const bool needs_key = e->service.keys().are_needed();
+  Json data = Json::object({{"needs_key", needs_key}});
+  if (!needs_key) data["models"] = list_of_models(e->service);
   const inspect::Page page{.title = "heddle",
-                           .data = Json::object({{"models", list_of_models(e->service)},
-                                                 {"needs_key", e->service.keys().are_needed()}}),
+                           .data = std::move(data),
                            .scripts = {"texts.js", "boxes.js", "serve_images.js",
                                        "serve_attention.js", "serve_text.js", "serve.js"},
                            .asks_server = true};

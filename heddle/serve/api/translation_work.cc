@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "heddle/base/json/fields.h"
 #include "heddle/base/utf8.h"
 #include "heddle/serve/api/jobs.h"
 #include "heddle/text/strings/strings.h"
@@ -75,6 +76,18 @@ void check_parts(const SplitTexts& split, int64_t most) {
   if (std::ssize(split.texts) <= most && split.begins.back() > static_cast<size_t>(most)) {
     refuse("the texts have more than {} parts; send fewer at once", most);
   }
+}
+
+// own: that of the model's name, "" without; known: else those that it marks
+void check_language(const char* key, const std::string& asked, const std::string& own,
+                    const std::vector<std::string>& known, const ServedModel& model) {
+  if (asked.empty() || asked == own || std::ranges::find(known, asked) != known.end()) return;
+  if (!own.empty()) refuse("`{}` is '{}', but '{}' has '{}'", key, asked, model.name, own);
+  if (known.empty()) {
+    refuse("`{}` is '{}', but '{}' marks no languages; leave it out", key, asked, model.name);
+  }
+  refuse("`{}` is '{}'{}; the languages of '{}' are {}", key, asked, did_you_mean(asked, known),
+         model.name, fmt::join(known, ", "));
 }
 
 // Cuts or refuses a text that is too long whatever its tokens are. returns: whether it was cut
@@ -221,13 +234,17 @@ void set_request_languages(ServedModel& model, const std::string& source, const 
                            TranslateOptions& options) {
   if (!model.source_language.empty()) return;
   model.loaded().source_language = model.default_language;  // the request before may have set it
-  set_languages(model.loaded(), source, target, options);
+  set_languages(model.loaded(), source, target, options,
+                {.source = "source_lang", .target = "target_lang"});
 }
 
 SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
                           const std::string& target) {
-  if (body.contains("model") || (source.empty() && target.empty())) {
-    return model_of(service, body, ModelUse::translate);
+  if (!text_of(body, "model").empty() || (source.empty() && target.empty())) {
+    SharedModel model = model_of(service, body, ModelUse::translate);
+    check_language("source_lang", source, model->source_language, model->source_languages, *model);
+    check_language("target_lang", target, model->target_language, model->target_languages, *model);
+    return model;
   }
   const auto has = [](const std::string& asked, const std::string& known) {
     return asked.empty() || asked == known;
@@ -240,12 +257,12 @@ SharedModel translator_of(const Service& service, const Json& body, const std::s
   }
   for (const auto& model : service.models()) {
     if (model->use != ModelUse::translate || !model->source_language.empty()) continue;
-    const auto known = model->loaded().target().languages();
-    const auto knows = [&](const std::string& language) {
-      return language.empty() ||
-             std::ranges::any_of(known, [&](const auto& one) { return one.first == language; });
+    const auto knows = [](const std::string& language, const std::vector<std::string>& known) {
+      return language.empty() || std::ranges::find(known, language) != known.end();
     };
-    if (knows(source) && knows(target)) return model;
+    if (knows(source, model->source_languages) && knows(target, model->target_languages)) {
+      return model;
+    }
   }
   throw Refusal{.message = fmt::format("no model here translates from '{}' into '{}'; /languages "
                                        "has those that there are",
@@ -259,10 +276,10 @@ TranslateOptions translate_options_of(const Service& service, const ServedModel&
   o.search.n_best = int_of(body, "n_best", 1, 1, std::min(limits.most_results, limits.most_beams));
   o.search.beam = std::max(int_of(body, "beam", o.search.beam.value_or(1), 1, limits.most_beams),
                            o.search.n_best);
-  if (body.contains("length_penalty")) {
+  if (has_member(body, "length_penalty")) {
     o.search.length_penalty = number_of(body, "length_penalty", 1, -100, 100);
   }
-  if (body.contains("max_tokens")) {
+  if (has_member(body, "max_tokens")) {
     o.longest_without_end = int_of(body, "max_tokens", 0, 1, 1 << 16);
     o.search.min_new_tokens = std::min(o.search.min_new_tokens.value_or(0), o.longest_without_end);
   }

@@ -83,7 +83,7 @@ void set_request_languages(ServedModel& model, const std::string& source, const 
 
 /// The translator that a request names, or one for this pair of languages ("": any): that of the
 /// pair before one of many languages.
-/// Errors: Refusal.
+/// Errors: Refusal; of one that is named also if it has not these languages.
 SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
                           const std::string& target);
 /// "model": as the model's folder says, with the members of the body laid over it.

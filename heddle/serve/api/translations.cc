@@ -140,12 +140,15 @@ void take_alignment(const Json& body, TranslationsRequest& asked) {
   asked.alignment.heads = ints_of(body, "heads");
   asked.alignment.precision = asked.model->precision;
   if (asked.form != AlignmentForm::none || !asked.split.marked.empty()) {
-    check_alignment(asked.model->loaded().translator().facts(), asked.alignment);
+    return check_alignment(asked.model->loaded().translator().facts(), asked.alignment);
+  }
+  for (const char* key : {"layers", "heads"}) {
+    if (has_member(body, key)) refuse("`{}` is of an `alignment`, which is not asked for", key);
   }
 }
 
 void take_prefixes(const Json& body, const TranslationsRequest& asked, TranslateOptions& options) {
-  if (!body.contains("prefix")) return;
+  if (!has_member(body, "prefix")) return;
   if (asked.has_parts) refuse("`prefix` goes with whole texts, not with parts of them");
   const auto texts = std::ssize(asked.split.texts);
   const std::vector<std::string> prefixes = texts_of(body, "prefix", texts);
@@ -163,8 +166,7 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
                 TranslationsRequest& asked) {
   auto texts = texts_of(body, "text", e.service.options().most_texts);
   const bool is_html = choice_of(body, "format", {"text", "html"}) == "html";
-  const Json* keep = body.find("keep");
-  const bool has_kept = keep != nullptr && !keep->is_null();
+  const bool has_kept = has_member(body, "keep");
   const bool splits = bool_of(body, "split_sentences", false);
   asked.has_parts = splits || has_kept || is_html;
   if (!has_kept && !is_html) {
@@ -189,6 +191,9 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
 
 void translations(const SharedExchange& e) {
   const Json body = e->json();
+  refuse_others(body, {"text", "model", "source_lang", "target_lang", "beam", "n_best", "scores",
+                       "length_penalty", "max_tokens", "prefix", "alignment", "layers", "heads",
+                       "format", "keep", "split_sentences", "truncate", "stream", "partial"});
   const std::string source = text_of(body, "source_lang"), target = text_of(body, "target_lang");
   TranslationsRequest asked{.model = translator_of(e->service, body, source, target)};
   const ServedModel& model = *asked.model;
