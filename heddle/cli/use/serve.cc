@@ -134,8 +134,8 @@ void add_serve(Subcommand& app) {
   command.add_setting("--port", flags.port, "port to listen on; 0: a free one, which is said");
   command.add_option(
       "--keys", flags.keys,
-      "a file with a key a line, which only its owner may read; all asks for one but /health, "
-      "/openapi.json and the page at /, which says nothing of the models without. It is read again "
+      "a file with a key a line, which only its owner may read; all but /health, /openapi.json "
+      "and the page at /, which says nothing of the models without, ask for one. It is read again "
       "when it changes");
   command.add_option("--allow-host", flags.hosts,
                      "a name that requests may be sent to (Host) beside localhost; where --host is "
