@@ -143,7 +143,10 @@ TEST(Bounds, texts_of_more_parts_than_a_request_may_have_are_refused_uncounted) 
   std::string sentences, blocks;
   for (int i = 0; i < 9; ++i) sentences += "A dog runs. ", blocks += "<p>a dog</p>";
   for (const Json& body : {Json::object({{"text", sentences}, {"split_sentences", true}}),
-                           Json::object({{"text", blocks}, {"format", "html"}})}) {
+                           Json::object({{"text", blocks}, {"format", "html"}}),
+                           Json::object({{"text", "<p>" + sentences + "</p>"},
+                                         {"format", "html"},
+                                         {"split_sentences", true}})}) {
     const Answer answer = post(running.port(), "/v1/translations", body.dump());
     EXPECT_EQ(answer.status, 400);
     EXPECT_NE(answer.body.find("more than 8 parts"), std::string::npos) << answer.body;
@@ -252,6 +255,8 @@ TEST(DeepL, options_that_would_change_the_translation_are_refused_and_hints_are_
   EXPECT_EQ(status(R"(, "formality": "less")"), 400);
   EXPECT_EQ(status(R"(, "glossary_id": "abc")"), 400);
   EXPECT_EQ(status(R"(, "ignore_tags": ["x"])"), 400);
+  EXPECT_EQ(status(R"(, "split_sentences": "bogus")"), 400);
+  EXPECT_EQ(status(R"(, "tag_handling": "sgml")"), 400);
 }
 
 }  // namespace

@@ -236,6 +236,9 @@ TEST(Service, bodies_that_are_wrong_are_refused_with_reasons) {
                 .at("error")
                 .is_string(),
             true);
+  const Answer without = post(running.port(), "/translate", R"({"q": "a", "source": "en"})");
+  EXPECT_EQ(without.status, 400);
+  EXPECT_NE(without.body.find("`target`"), std::string::npos) << without.body;
   EXPECT_TRUE(post(running.port(), "/v2/translate", "{}").json().contains("message"));
   EXPECT_EQ(get(running.port(), "/v1/translations").status, 405);
   EXPECT_EQ(get(running.port(), "/nothing").status, 404);

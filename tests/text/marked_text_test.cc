@@ -107,5 +107,105 @@ TEST(MarkedText, spans_that_are_kept_survive_whatever_is_written) {
   EXPECT_EQ(with(alone, {""}, {{}}), "%s");
 }
 
+// --- sentences -----------------------------------------------------------------------------------
+
+MarkedText split_html(std::string_view html) {
+  MarkedText text = MarkedText::of_html(html);
+  text.split(SentenceSplitter("en"));
+  return text;
+}
+
+TEST(MarkedText, sentences_of_a_block_are_texts_of_their_own) {
+  const MarkedText text = split_html("<p>A man rides. Two <b>dogs</b> run!\n A cat.</p><p>One</p>");
+  EXPECT_EQ(text.texts(), (Texts{"A man rides.", "Two dogs run!", "A cat.", "One"}));
+  EXPECT_EQ(text.count(), 4u);
+  EXPECT_EQ(with(text, {"Ein Mann fährt.", "Hunde rennen zwei!", "Eine Katze.", "Eins"},
+                 {straight(3), {{1, 0}, {2, 1}, {0, 2}}, straight(2), straight(1)}),
+            "<p>Ein Mann fährt. <b>Hunde</b> rennen zwei!\n Eine Katze.</p><p>Eins</p>");
+  // One that has no translation takes none of the others' words.
+  EXPECT_EQ(with(text, {"Ein Mann.", "", "Eine Katze.", ""}, {straight(2), {}, {}, {}}),
+            "<p>Ein Mann.<b></b>\n Eine Katze.</p><p></p>");
+}
+
+TEST(MarkedText, elements_and_marks_across_borders_of_sentences_stay_whole) {
+  for (const char* html :
+       {"<p>A <b>dog runs. Two</b> men sit.</p>", "<i>A dog. <b>A cat. A</b> man.</i>\n",
+        "He left. <img src=x> She stays. <code>x</code> is there.", "A.<br>B. C.\n\nD",
+        "A dog.<!-- 1 --> A cat.", "see <code>x</code>. Then", "<b>你好。再见。</b>"}) {
+    const MarkedText text = split_html(html);
+    std::vector<Links> links(text.count(), straight(20));
+    EXPECT_EQ(with(text, text.texts(), links), html);
+  }
+  EXPECT_EQ(split_html("<b>你好。再见。</b>").texts(), (Texts{"你好。", "再见。"}));
+  // Links count from the sentence's first word.
+  const MarkedText text = split_html("A <b>dog runs. Two</b> men sit. <img> She left.");
+  EXPECT_EQ(with(text, {"Rennt Hund ein", "Männer zwei", "Ging sie"},
+                 {{{2, 0}, {1, 1}, {0, 2}}, {{1, 0}, {0, 1}}, {{1, 0}, {0, 1}}}),
+            "<b>Rennt Hund</b> ein Männer <b>zwei</b> Ging <img> sie");
+}
+
+TEST(MarkedText, lines_end_sentences_where_there_are_no_tags) {
+  MarkedText text = MarkedText::of_text("hello {n}\nyou there\n", std::vector<std::string>{"{n}"});
+  text.split(SentenceSplitter("en"));
+  EXPECT_EQ(text.texts(), (Texts{"hello", "you there"}));
+  EXPECT_EQ(with(text, {"hallo", "du da"}, {straight(1), straight(2)}), "hallo {n}\ndu da\n");
+  EXPECT_EQ(split_html("hello\nyou there").texts(), Texts{"hello you there"});
+}
+
+// --- what is kept --------------------------------------------------------------------------------
+
+TEST(MarkedText, elements_that_are_not_to_be_translated_are_kept_whole) {
+  for (const std::string kept :
+       {"<p translate=\"no\">A dog</p>", "<div class=\"a notranslate b\">A <p>dog</p></div>",
+        "<span translate='no'>A <span>dog</span> x</span>", "<SPAN TRANSLATE=NO>A dog</span>",
+        "<li class=notranslate>A <!-- </li> --> dog</li>",
+        "<div translate=no>A <div/> <br> <diva></div></div>", "<code>a <code>b</code> c</code>",
+        "<td title='>' translate = 'no'>A dog</td>"}) {
+    const MarkedText text = MarkedText::of_html("the " + kept + " cat");
+    std::string words;
+    for (const std::string& one : text.texts()) words += one + " ";
+    EXPECT_EQ(words, "the cat ") << kept;
+    EXPECT_EQ(with(text, text.texts(), {straight(2), straight(2)}), "the " + kept + " cat");
+  }
+  for (const char* other :
+       {"<p translate=\"yes\">dog</p>", "<p class=\"donotranslate\">dog</p>",
+        "<p title='translate=\"no\"'>dog</p>", "<p>dog</p>", "<script>\"<script>\"</script>dog",
+        "<hr class=notranslate>dog", "<p translate>dog</p>"}) {
+    EXPECT_EQ(MarkedText::of_html(other).texts().back(), "dog") << other;
+  }
+  // Each of which would be sought through the rest, or written in small letters again.
+  std::string open, names;
+  for (int i = 0; i < 40'000; ++i) open += "<p translate=no><p></p>", names += "</b>";
+  EXPECT_EQ(MarkedText::of_html(open).texts().size(), 0u);
+  std::string deep;
+  for (int i = 0; i < 64; ++i) deep += "<" + std::string(8000, 'x') + ">";
+  EXPECT_EQ(MarkedText::of_html(deep + names + "x").texts(), Texts{"x"});
+}
+
+TEST(MarkedText, a_mark_that_moves_from_the_beginning_is_parted_from_words) {
+  const MarkedText text = MarkedText::of_html("<p><span translate=no>Ann</span> sees a dog</p>");
+  EXPECT_EQ(with(text, {"ein Hund sieht"}, {{{1, 0}, {2, 1}, {0, 2}}}),
+            "<p>ein Hund <span translate=no>Ann</span> sieht</p>");
+}
+
+TEST(MarkedText, elements_without_words_stay_in_their_block) {
+  const char* html = "<p><i class=x></i></p> <p>a</p><ul>\n <li><b><u></u></b></li></ul><a></a>";
+  const MarkedText text = MarkedText::of_html(html);
+  EXPECT_EQ(text.texts(), (Texts{"", "a", "", ""}));
+  EXPECT_EQ(with(text, text.texts(), std::vector<Links>(4, straight(1))),
+            "<p><i class=x></i></p> <p>a</p><ul>\n <li><b></b><u></u></li></ul><a></a>");
+}
+
+TEST(MarkedText, many_marks_among_many_words_cost_as_much_as_both) {
+  std::string html;
+  for (int i = 0; i < 60'000; ++i) html += "Dog. <i>a</i><br-x/> ";
+  const MarkedText text = split_html(html);
+  const std::vector<Links> links(text.count());
+  EXPECT_GT(with(text, text.texts(), links).size(), html.size() / 2);
+  std::string word;  // of sentences without spaces
+  for (int i = 0; i < 100'000; ++i) word += "好。";
+  EXPECT_EQ(split_html(word).count(), 100'000u);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -12,6 +12,13 @@ namespace heddle::serve {
 
 namespace {
 
+// How the texts of a request are written, and what parts they have.
+struct TextForm {
+  const char* key;  // the member that they are in
+  std::optional<MarkedFormat> tags = {};
+  SplitAt at = SplitAt::lines;
+};
+
 // What both dialects ask for: texts, in sentences or HTML, out of a language ("": any) into one.
 struct DialectRequest {
   SharedModel model = {};
@@ -21,13 +28,14 @@ struct DialectRequest {
 
 std::shared_ptr<const DialectRequest> dialect_request(const Exchange& e, const std::string& source,
                                                       const std::string& target,
-                                                      std::vector<std::string> texts, bool is_html,
-                                                      bool splits) {
+                                                      std::vector<std::string> texts,
+                                                      const TextForm& form) {
   DialectRequest asked{.model = translator_of(e.service, Json::object(), source, target)};
   asked.source = source.empty() ? asked.model->source_language : source;
-  const int64_t most = most_sequences(e.service);
-  asked.split = is_html ? marked_texts(std::move(texts), true, {}, most)
-                        : split_texts(std::move(texts), splits, asked.source, most);
+  const Splitting splitting{
+      .at = form.at, .language = asked.source, .most = most_sequences(e.service)};
+  asked.split = form.tags ? marked_texts(std::move(texts), *form.tags, splitting, form.key)
+                          : split_texts(std::move(texts), splitting);
   return std::make_shared<const DialectRequest>(std::move(asked));
 }
 
@@ -134,17 +142,19 @@ class LibreAnswer {
 
 void libre_translate(const SharedExchange& e) {
   const Json body = body_of(*e);
-  const bool is_html = choice_of(body, "format", {"text", "html"}) == "html";
+  TextForm form{.key = "q"};
+  if (choice_of(body, "format", {"text", "html"}) == "html") form.tags = MarkedFormat::html;
   const bool is_auto = text_of(body, "source") == "auto";
   const std::string source = is_auto ? "" : text_of(body, "source"),
                     target = text_of(body, "target");
+  if (target.empty()) refuse("`target` is missing");
   const int64_t alternatives =
       int_of(body, "alternatives", 0, 0,
              std::min(e->service.options().most_results, e->service.options().most_beams) - 1);
   const Json* given = body.find("q");
   const bool is_list = given != nullptr && given->is_array();
-  const auto asked = dialect_request(
-      *e, source, target, texts_of(body, "q", e->service.options().most_texts), is_html, true);
+  const auto asked = dialect_request(*e, source, target,
+                                     texts_of(body, "q", e->service.options().most_texts), form);
   TranslationWork work = work_of(*asked, source, target);
   work.options.search.n_best = alternatives + 1;
   work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
@@ -217,6 +227,23 @@ void libre_languages(const SharedExchange& e) {
 
 // --- DeepL ---------------------------------------------------------------------------------------
 
+namespace {
+
+TextForm deepl_form(const Json& body) {
+  TextForm form{.key = "text"};
+  const std::string tags = text_of(body, "tag_handling");
+  if (!tags.empty() && tags != "html" && tags != "xml") {
+    refuse("`tag_handling` must be html or xml");
+  }
+  if (!tags.empty()) form.tags = tags == "html" ? MarkedFormat::html : MarkedFormat::xml;
+  const std::string split = choice_of(body, "split_sentences", {"1", "0", "nonewlines"});
+  if (split == "0") form.at = SplitAt::nothing;
+  if (split == "nonewlines") form.at = SplitAt::sentences;
+  return form;
+}
+
+}  // namespace
+
 void deepl_translate(const SharedExchange& e) {
   const Json body = body_of(*e);
   const std::string source = deepl_language(text_of(body, "source_lang")),
@@ -229,12 +256,9 @@ void deepl_translate(const SharedExchange& e) {
   if (formality == "more" || formality == "less") {
     refuse("`formality` is not there yet; prefer_{} leaves it to the model", formality);
   }
-  const std::string tags = text_of(body, "tag_handling");
-  if (!tags.empty() && tags != "html" && tags != "xml")
-    refuse("`tag_handling` must be html or xml");
   const auto asked =
       dialect_request(*e, source, target, texts_of(body, "text", e->service.options().most_texts),
-                      !tags.empty(), text_of(body, "split_sentences", "1") != "0");
+                      deepl_form(body));
   TranslationWork work = work_of(*asked, source, target);
   work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
     const JoinedTexts joined(asked, done, all);

@@ -106,30 +106,46 @@ bool fit_bytes(std::string& text, int64_t longest, bool truncates, size_t number
 
 }  // namespace
 
-SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language,
-                       int64_t most) {
-  SplitTexts split{.texts = std::move(texts)};
+SplitTexts split_texts(std::vector<std::string> texts, const Splitting& splitting) {
+  SplitTexts split{.texts = std::move(texts), .joins_lines = splitting.at == SplitAt::sentences};
   std::optional<SentenceSplitter> splitter;
-  if (splits) splitter.emplace(language);
+  if (splitting.at != SplitAt::nothing) splitter.emplace(splitting.language);
   for (const std::string& text : split.texts) {
     std::vector<TextPart> parts;
-    if (splitter && !first_invalid_utf8(text)) parts = splitter->split(text);
+    if (splitter && !first_invalid_utf8(text)) parts = splitter->split(text, !split.joins_lines);
     // A blank text stays one, which has an empty translation.
     if (parts.empty()) parts.push_back({0, text.size()});
     split.begins.push_back(split.begins.back() + parts.size());
-    check_parts(split, most);
+    check_parts(split, splitting.most);
     split.parts.push_back(std::move(parts));
   }
   return split;
 }
 
-SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
-                        std::span<const std::string> kept, int64_t most) {
+namespace {
+
+MarkedText xml_text(const std::string& text, const char* key) try {
+  return MarkedText::of_xml(text);
+} catch (const Error& error) {
+  refuse("`{}`: {}", key, error.what());
+}
+
+}  // namespace
+
+SplitTexts marked_texts(std::vector<std::string> texts, MarkedFormat format,
+                        const Splitting& splitting, const char* key,
+                        std::span<const std::string> kept) {
   SplitTexts split{.texts = std::move(texts)};
+  std::optional<SentenceSplitter> splitter;
+  if (splitting.at != SplitAt::nothing) splitter.emplace(splitting.language);
   for (const std::string& text : split.texts) {
-    split.marked.push_back(are_html ? MarkedText::of_html(text) : MarkedText::of_text(text, kept));
-    split.begins.push_back(split.begins.back() + split.marked.back().texts().size());
-    check_parts(split, most);
+    MarkedText marked = format == MarkedFormat::html  ? MarkedText::of_html(text)
+                        : format == MarkedFormat::xml ? xml_text(text, key)
+                                                      : MarkedText::of_text(text, kept);
+    if (splitter) marked.split(*splitter);
+    split.begins.push_back(split.begins.back() + marked.count());
+    check_parts(split, splitting.most);
+    split.marked.push_back(std::move(marked));
   }
   return split;
 }
@@ -141,7 +157,8 @@ std::vector<std::string> SplitTexts::sentences() const {
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     for (const TextPart& part : parts[i]) {
-      all.push_back(texts[i].substr(part.begin, part.end - part.begin));
+      const std::string text = texts[i].substr(part.begin, part.end - part.begin);
+      all.push_back(joins_lines ? without_lines(text) : text);
     }
   }
   return all;

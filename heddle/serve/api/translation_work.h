@@ -12,11 +12,24 @@
 
 namespace heddle::serve {
 
+/// What ends a part of a text that is translated by itself.
+enum class SplitAt : uint8_t {
+  nothing,    ///< but, where there are tags, a block
+  sentences,  ///< their ends
+  lines       ///< theirs too
+};
+struct Splitting {
+  SplitAt at = SplitAt::nothing;
+  std::string language = {};  ///< of the texts: "en", see SentenceSplitter
+  int64_t most = 0;           ///< parts of all texts together
+};
+
 /// Texts as their sentences, or each as one, and back.
 struct SplitTexts {
   std::vector<std::string> texts = {};
   std::vector<std::vector<TextPart>> parts = {};  ///< of each text: what is translated by itself
   std::vector<MarkedText> marked = {};  ///< in the place of parts, where there are tags or the like
+  bool joins_lines = false;             ///< of parts: whether an end of a line in one is a space
 
   std::vector<size_t> begins = {0};  ///< of each text, among sentences(), and of one behind them
 
@@ -32,13 +45,15 @@ struct SplitTexts {
   std::string joined(size_t i, const std::function<std::string(size_t)>& of,
                      std::span<const MarkedText::Links> links = {}) const;
 };
-/// splits: whether sentences are sought; language: "en", see SentenceSplitter
-/// most: parts of all texts together    Errors: Refusal if there are more.
-SplitTexts split_texts(std::vector<std::string> texts, bool splits, const std::string& language,
-                       int64_t most);
-/// The same of HTML, or of texts with spans to keep: see MarkedText.
-SplitTexts marked_texts(std::vector<std::string> texts, bool are_html,
-                        std::span<const std::string> kept, int64_t most);
+/// Errors: Refusal if there are too many parts.
+SplitTexts split_texts(std::vector<std::string> texts, const Splitting& splitting);
+
+enum class MarkedFormat : uint8_t { html, xml, plain };
+/// The same of texts with tags, or with spans to keep: see MarkedText.
+/// key: what a Refusal of bad XML names; kept: of plain ones
+SplitTexts marked_texts(std::vector<std::string> texts, MarkedFormat format,
+                        const Splitting& splitting, const char* key,
+                        std::span<const std::string> kept = {});
 
 struct TranslationWork {
   SharedModel model = {};

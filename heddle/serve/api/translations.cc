@@ -169,11 +169,13 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
   const bool has_kept = has_member(body, "keep");
   const bool splits = bool_of(body, "split_sentences", false);
   asked.has_parts = splits || has_kept || is_html;
+  const Splitting splitting{.at = splits ? SplitAt::lines : SplitAt::nothing,
+                            .language = language,
+                            .most = most_sequences(e.service)};
   if (!has_kept && !is_html) {
-    asked.split = split_texts(std::move(texts), splits, language, most_sequences(e.service));
+    asked.split = split_texts(std::move(texts), splitting);
     return;
   }
-  if (splits) refuse("`split_sentences` goes neither with `format` html nor with `keep`");
   if (has_kept && is_html) refuse("`keep` is for texts; HTML has translate=\"no\"");
   if (asked.streams) refuse("`stream` takes neither `format` html nor `keep`");
   std::vector<std::string> kept;
@@ -184,7 +186,8 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
       refuse("`keep` has a span of {} bytes; at most {}", one.size(), kLongest);
     }
   }
-  asked.split = marked_texts(std::move(texts), is_html, kept, most_sequences(e.service));
+  asked.split = marked_texts(std::move(texts), is_html ? MarkedFormat::html : MarkedFormat::plain,
+                             splitting, "text", kept);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
-#include <optional>
 
 #include "heddle/text/strings/strings.h"
 
@@ -83,8 +81,9 @@ constexpr Entity kEntities[] = {
     {"zwnj", 0x200C},
 };
 
-// Of "eacute", "#65" or "#x41".
-std::optional<uint32_t> code_of(std::string_view name) {
+}  // namespace
+
+std::optional<uint32_t> entity_character(std::string_view name) {
   if (!name.starts_with('#')) {
     const auto* const found = std::ranges::lower_bound(kEntities, name, {}, &Entity::name);
     if (found == std::end(kEntities) || found->name != name) return {};
@@ -100,14 +99,13 @@ std::optional<uint32_t> code_of(std::string_view name) {
   return code;
 }
 
-}  // namespace
-
 std::string without_entities(std::string_view text) {
   constexpr size_t kLongest = 10;  // with & and ;
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const size_t length = text[i] == '&' ? text.substr(i, kLongest).find(';') : text.npos;
-    const auto code = length == text.npos ? std::nullopt : code_of(text.substr(i + 1, length - 1));
+    const auto code =
+        length == text.npos ? std::nullopt : entity_character(text.substr(i + 1, length - 1));
     if (code) {
       append_utf8(*code, out);
       i += length;

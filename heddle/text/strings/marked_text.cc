@@ -1,73 +1,16 @@
-// A reader of tags that never fails, and a writer that follows words.
+// Plain texts, their sentences, and a writer that follows words.
 #include "heddle/text/strings/marked_text.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <functional>
 
-#include "heddle/text/strings/html_entities.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/longest_matches.h"
+#include "heddle/text/strings/marked_text_reader.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
-
-constexpr std::string_view kSpaces = " \t\r\n\f\v";
-constexpr size_t kDeepest = 64;  // elements in each other; deeper ones stay as they are
-
-bool is_space(char c) { return kSpaces.find(c) != kSpaces.npos; }
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-// Elements that end a text and begin another.
-bool is_block(std::string_view name) {
-  static constexpr auto kNames = std::to_array<std::string_view>(
-      {"address", "article", "aside",  "blockquote", "body",    "br",     "caption", "dd",
-       "div",     "dl",      "dt",     "figcaption", "figure",  "footer", "form",    "h1",
-       "h2",      "h3",      "h4",     "h5",         "h6",      "head",   "header",  "hr",
-       "html",    "li",      "link",   "main",       "meta",    "nav",    "ol",      "option",
-       "p",       "section", "select", "table",      "tbody",   "td",     "tfoot",   "th",
-       "thead",   "title",   "tr",     "ul",         "!doctype"});
-  return is_one_of(name, kNames);
-}
-bool is_void(std::string_view name) {
-  static constexpr auto kNames =
-      std::to_array<std::string_view>({"area", "embed", "img", "input", "source", "track", "wbr"});
-  return is_one_of(name, kNames);
-}
-bool is_kept_whole(std::string_view name) {
-  static constexpr auto kNames = std::to_array<std::string_view>(
-      {"code", "kbd", "math", "pre", "samp", "script", "style", "svg", "textarea", "var"});
-  return is_one_of(name, kNames);
-}
-
-// "<a href=x>": where it ends, behind ">"; npos if it does not before another begins.
-size_t end_of_tag(std::string_view html, size_t begin) {
-  char quote = 0;
-  for (size_t i = begin; i < html.size(); ++i) {
-    if (quote != 0) {
-      if (html[i] == quote) quote = 0;
-    } else if (html[i] == '"' || html[i] == '\'') {
-      quote = html[i];
-    } else if (html[i] == '>') {
-      return i + 1;
-    } else if (html[i] == '<' && i > begin) {
-      return html.npos;
-    }
-  }
-  return html.npos;
-}
-
-// Of "<A href=x>" "A".
-std::string_view name_of(std::string_view tag) {
-  size_t begin = 1;
-  if (begin < tag.size() && tag[begin] == '/') ++begin;
-  size_t end = begin;
-  while (end < tag.size() && !is_space(tag[end]) && tag[end] != '>' && tag[end] != '/') ++end;
-  return tag.substr(begin, end - begin);
-}
 
 size_t end_of_core(std::string_view word) {
   size_t end = word.size();
@@ -77,234 +20,165 @@ size_t end_of_core(std::string_view word) {
 
 }  // namespace
 
-// --- reading -------------------------------------------------------------------------------------
-
-class MarkedText::Reader {
- public:
-  explicit Reader(MarkedText& to) : to_(to) { to_.pieces_.emplace_back(); }
-
-  void read_html(std::string_view html);
-  void read_text(std::string_view text, std::span<const std::string> kept);
-
- private:
-  Segment& segment() { return to_.pieces_.back().segment; }
-  bool is_empty() { return segment().words.empty() && segment().marks.empty(); }
-  void add_text(std::string_view text);
-  void add_mark(std::string_view text);
-  void add_literal(std::string_view text);
-  void take_tag(std::string_view html, size_t& at);
-  void open(std::string_view tag);
-  void close(std::string_view tag, const std::string& name);
-  void finish();
-
-  MarkedText& to_;
-  std::vector<int32_t> stack_;
-  bool has_space_ = true;  // before what comes next
-};
-
-void MarkedText::Reader::add_text(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    if (is_space(text[at])) {
-      const size_t end = std::min(text.find_first_not_of(kSpaces, at), text.size());
-      if (is_empty()) segment().leading += text.substr(at, end - at);
-      segment().trailing = std::string(text.substr(at, end - at));
-      if (!segment().marks.empty()) segment().marks.back().has_space_behind = true;
-      has_space_ = true, at = end;
-      continue;
-    }
-    const size_t end = std::min(text.find_first_of(kSpaces, at), text.size());
-    const std::string word(text.substr(at, end - at));
-    std::vector<Word>& words = segment().words;
-    const bool is_behind_mark =
-        !segment().marks.empty() && segment().marks.back().before == words.size();
-    if (has_space_ || words.empty() || is_behind_mark) {
-      words.push_back({.text = word, .stack = stack_});
-    } else {
-      words.back().ends_outside = words.back().stack != stack_;
-      words.back().text += word;
-    }
-    segment().trailing.clear();
-    has_space_ = false, at = end;
-  }
-}
-
-void MarkedText::Reader::add_mark(std::string_view text) {
-  std::vector<Mark>& marks = segment().marks;
-  marks.push_back({.before = segment().words.size(),
-                   .text = std::string(text),
-                   .has_space_before = has_space_ && !is_empty()});
-  segment().trailing.clear();
-  has_space_ = false;
-}
-
-void MarkedText::Reader::add_literal(std::string_view text) {
-  if (!is_empty() || !segment().leading.empty()) {
-    to_.pieces_.emplace_back();
-    has_space_ = true;
-  }
-  to_.pieces_.back().literal += text;
-}
-
-void MarkedText::Reader::open(std::string_view tag) {
-  if (stack_.size() >= kDeepest) return add_mark(tag);
-  const auto id = static_cast<int32_t>(to_.elements_.size());
-  to_.elements_.push_back({std::string(tag), std::string(name_of(tag)), segment().words.size()});
-  segment().elements.push_back(id);
-  stack_.push_back(id);
-}
-
-// What was not opened stays as it is.
-void MarkedText::Reader::close(std::string_view tag, const std::string& name) {
-  for (size_t i = stack_.size(); i-- > 0;) {
-    if (lower_case(to_.elements_[static_cast<size_t>(stack_[i])].name) != name) continue;
-    stack_.resize(i);
-    return;
-  }
-  add_mark(tag);
-}
-
-void MarkedText::Reader::take_tag(std::string_view html, size_t& at) {
-  const std::string_view rest = html.substr(at);
-  if (rest.starts_with("<!--")) {
-    const size_t end = rest.find("-->");
-    const size_t length = end == rest.npos ? rest.size() : end + 3;
-    add_mark(rest.substr(0, length));
-    at += length;
-    return;
-  }
-  const bool begins = rest.size() > 1 && (std::isalpha(static_cast<unsigned char>(rest[1])) != 0 ||
-                                          rest[1] == '/' || rest[1] == '!');
-  const size_t end = begins ? end_of_tag(html, at) : html.npos;
-  if (end == html.npos) {
-    add_text("<");
-    ++at;
-    return;
-  }
-  const std::string_view tag = html.substr(at, end - at);
-  const std::string name = lower_case(name_of(tag));
-  at = end;
-  const bool closes = tag[1] == '/', is_whole = tag.ends_with("/>") || is_void(name);
-  if (is_block(name)) return add_literal(tag);
-  if (closes) return close(tag, name);
-  const bool is_kept = is_kept_whole(name) || tag.find("translate=\"no\"") != tag.npos ||
-                       tag.find("notranslate") != tag.npos;
-  if (is_whole) return add_mark(tag);
-  if (!is_kept) return open(tag);
-  // With all up to its end.
-  size_t last = html.find("</", end);
-  while (last != html.npos && lower_case(name_of(html.substr(last, name.size() + 3))) != name) {
-    last = html.find("</", last + 2);
-  }
-  if (last != html.npos) last = end_of_tag(html, last);
-  at = last == html.npos ? html.size() : last;
-  add_mark(html.substr(end - tag.size(), at - (end - tag.size())));
-}
-
-void MarkedText::Reader::read_html(std::string_view html) {
-  for (size_t at = 0; at < html.size();) {
-    if (html[at] == '<') {
-      take_tag(html, at);
-      continue;
-    }
-    const size_t end = std::min(html.find('<', at), html.size());
-    add_text(without_entities(html.substr(at, end - at)));
-    at = end;
-  }
-  finish();
-}
-
-void MarkedText::Reader::read_text(std::string_view text, std::span<const std::string> kept) {
-  const std::vector<size_t> lengths = longest_matches(text, kept);
+MarkedText MarkedText::of_text(std::string_view plain, std::span<const std::string> kept) {
+  MarkedText text;
+  Reader reader(text);
+  const std::vector<size_t> lengths = longest_matches(plain, kept);
   size_t from = 0;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < plain.size();) {
     const size_t length = lengths[at];
     if (length == 0) {
       ++at;
       continue;
     }
-    add_text(text.substr(from, at - from));
-    add_mark(text.substr(at, length));
+    reader.add_text(plain.substr(from, at - from));
+    reader.add_mark(plain.substr(at, length));
     from = at += length;
   }
-  add_text(text.substr(from));
-  finish();
-}
-
-// White space alone is no text.
-void MarkedText::Reader::finish() {
-  Piece& last = to_.pieces_.back();
-  if (!is_empty()) return;
-  to_.end_ = last.literal + last.segment.leading;
-  to_.pieces_.pop_back();
-}
-
-MarkedText MarkedText::of_html(std::string_view html) {
-  MarkedText text;
-  text.is_html_ = true;
-  Reader(text).read_html(html);
+  reader.add_text(plain.substr(from));
+  reader.finish();
   return text;
 }
 
-MarkedText MarkedText::of_text(std::string_view plain, std::span<const std::string> kept) {
-  MarkedText text;
-  Reader(text).read_text(plain, kept);
-  return text;
+// --- sentences -----------------------------------------------------------------------------------
+
+void MarkedText::split(const SentenceSplitter& splitter) {
+  for (Piece& piece : pieces_) split(piece.segment, splitter);
+}
+
+// A word that two sentences share (of a language without spaces) becomes two.
+void MarkedText::split(Segment& segment, const SentenceSplitter& splitter) {
+  std::string text;
+  for (const Word& word : segment.words) {
+    const bool is_line = !has_tags_ && word.space.find('\n') != std::string::npos;
+    if (!text.empty()) text += is_line ? '\n' : ' ';
+    text += word.text;
+  }
+  if (first_invalid_utf8(text)) return;
+  std::vector<size_t> borders;
+  for (const TextPart& part : splitter.split(text)) borders.push_back(part.begin);
+  if (borders.size() < 2) return;
+  std::vector<Word> words;
+  std::vector<size_t> numbers;  // where each word now begins
+  segment.sentences.clear();
+  size_t at = 0, next = 0;  // in the text; among the borders
+  for (Word& word : segment.words) {
+    numbers.push_back(words.size());
+    const size_t end = at + word.text.size();
+    for (size_t from = at; from < end;) {
+      if (next < borders.size() && borders[next] == from) {
+        segment.sentences.push_back(words.size());
+        ++next;
+      }
+      const size_t to = next < borders.size() ? std::min(end, borders[next]) : end;
+      words.push_back({.text = word.text.substr(from - at, to - from),
+                       .stack = word.stack,
+                       .ends_outside = word.ends_outside,
+                       .space = from == at ? word.space : ""});
+      from = to;
+    }
+    at = end + 1;
+  }
+  numbers.push_back(words.size());
+  segment.words = std::move(words);
+  for (Mark& mark : segment.marks) mark.before = numbers[mark.before];
+  for (const int32_t id : segment.elements) {
+    size_t& before = elements_[static_cast<size_t>(id)].before;
+    before = numbers[before];
+  }
+}
+
+size_t MarkedText::count() const {
+  size_t all = 0;
+  for (const Piece& piece : pieces_) all += piece.segment.sentences.size();
+  return all;
 }
 
 std::vector<std::string> MarkedText::texts() const {
   std::vector<std::string> all;
   for (const Piece& piece : pieces_) {
-    std::string text;
-    for (const Word& word : piece.segment.words) text += (text.empty() ? "" : " ") + word.text;
-    all.push_back(std::move(text));
+    const Segment& segment = piece.segment;
+    for (size_t s = 0; s < segment.sentences.size(); ++s) {
+      std::string text;
+      for (size_t w = segment.sentences[s]; w < segment.end_of_sentence(s); ++w) {
+        text += (text.empty() ? "" : " ") + segment.words[w].text;
+      }
+      all.push_back(std::move(text));
+    }
   }
   return all;
 }
 
 // --- writing -------------------------------------------------------------------------------------
 
-std::string MarkedText::written(const Segment& segment, const std::string& translation,
-                                const Links& links) const {
-  const std::vector<std::string> words = split_at_spaces(translation);
-  // Of each word the one that it came from; where none is known that of the word before.
-  std::vector<size_t> from(words.size(), segment.words.size());
-  for (const auto& [source, target] : links) {
-    if (target < 0 || source < 0 || target >= std::ssize(words)) continue;
-    if (source >= std::ssize(segment.words)) continue;
-    size_t& one = from[static_cast<size_t>(target)];
-    one = std::min(one, static_cast<size_t>(source));
+// translations, links: of each sentence
+std::vector<MarkedText::Written> MarkedText::written_words(
+    const Segment& segment, std::span<const std::string> translations,
+    std::span<const Links> links) {
+  std::vector<Written> all;
+  for (size_t s = 0; s < segment.sentences.size(); ++s) {
+    const size_t begin = segment.sentences[s], end = segment.end_of_sentence(s);
+    if (begin == end) continue;
+    std::vector<std::string> words = split_at_spaces(translations[s]);
+    // Of each word the one that it came from; where none is known that of the word before.
+    std::vector<size_t> from(words.size(), end);
+    for (const auto& [source, target] : links[s]) {
+      if (target < 0 || source < 0 || target >= std::ssize(words)) continue;
+      if (static_cast<size_t>(source) >= end - begin) continue;
+      size_t& one = from[static_cast<size_t>(target)];
+      one = std::min(one, begin + static_cast<size_t>(source));
+    }
+    size_t last = begin;
+    for (size_t t = 0; t < words.size(); ++t) {
+      if (from[t] != end) last = from[t];
+      const bool is_border = t == 0 && s > 0;
+      all.push_back({std::move(words[t]), last,
+                     is_border ? std::string_view(segment.words[begin].space) : " "});
+    }
   }
-  size_t last = 0;
-  for (size_t t = 0; t < from.size(); ++t) {
-    if (from[t] == segment.words.size()) from[t] = last;
-    last = from[t];
-  }
-  // Elements around words that nothing came from stand empty where they began.
-  std::vector<Mark> marks = segment.marks;
-  for (const int32_t id : segment.elements) {
-    const Element& element = elements_[static_cast<size_t>(id)];
-    const auto holds = [&](size_t s) {
-      return s < segment.words.size() &&
-             std::ranges::find(segment.words[s].stack, id) != segment.words[s].stack.end();
-    };
-    if (std::ranges::any_of(from, holds)) continue;
-    marks.push_back({.before = element.before,
-                     .text = element.open + "</" + element.name + ">",
-                     .is_empty_element = true});
-  }
-  const auto place = [&](const Mark& mark) {
-    const auto same = std::ranges::find(from, mark.before);
-    if (same != from.end() || mark.before >= segment.words.size()) return same - from.begin();
-    return std::ranges::find_if(from, [&](size_t s) { return s > mark.before; }) - from.begin();
-  };
-  std::ranges::stable_sort(marks, std::less<>(), &Mark::before);
-  std::vector<std::pair<std::ptrdiff_t, const Mark*>> placed;
-  for (const Mark& mark : marks) placed.emplace_back(place(mark), &mark);
-  std::ranges::stable_sort(placed, std::less<>(), [](const auto& p) { return p.first; });
-  const auto html = [&](std::string_view text) {
-    return is_html_ ? html_escaped(text, false) : std::string(text);
-  };
+  return all;
+}
 
+// Those of the segment, each before a word of `words` or behind all, in the order in which they are
+// written. Elements around words that nothing came from stand empty where they began.
+std::vector<MarkedText::Mark> MarkedText::marks_of(const Segment& segment,
+                                                   std::span<const Written> words) const {
+  std::vector<Mark> marks = segment.marks;
+  if (!segment.elements.empty()) {
+    const int32_t first = segment.elements.front(), last = segment.elements.back();
+    std::vector<bool> has_words(static_cast<size_t>(last - first + 1));
+    for (const Written& word : words) {
+      for (const int32_t id : segment.words[word.from].stack) {
+        if (id >= first && id <= last) has_words[static_cast<size_t>(id - first)] = true;
+      }
+    }
+    for (const int32_t id : segment.elements) {
+      if (has_words[static_cast<size_t>(id - first)]) continue;
+      const Element& element = elements_[static_cast<size_t>(id)];
+      marks.push_back({.before = element.before,
+                       .text = element.open + "</" + element.name + ">",
+                       .is_empty_element = true});
+    }
+  }
+  // What stood before a word stands before the first that came from it, or else from one behind it.
+  std::vector<size_t> places(segment.words.size() + 1, words.size()), behind = places;
+  for (size_t t = words.size(); t-- > 0;) places[words[t].from] = t;
+  for (size_t s = segment.words.size(); s-- > 0;)
+    behind[s] = std::min(places[s + 1], behind[s + 1]);
+  std::ranges::stable_sort(marks, std::less<>(), &Mark::before);
+  for (Mark& mark : marks) {
+    const size_t place = places[mark.before];
+    mark.before = place < words.size() ? place : behind[mark.before];
+  }
+  std::ranges::stable_sort(marks, std::less<>(), &Mark::before);
+  return marks;
+}
+
+std::string MarkedText::written(const Segment& segment, std::span<const Written> words) const {
+  const std::vector<Mark> marks = marks_of(segment, words);
+  const auto escaped = [&](std::string_view text) {
+    return has_tags_ ? html_escaped(text, false) : std::string(text);
+  };
   std::string out = segment.leading;
   bool needs_space = false;
   std::vector<int32_t> stack;
@@ -315,16 +189,16 @@ std::string MarkedText::written(const Segment& segment, const std::string& trans
     }
   };
   size_t written_marks = 0;
-  const auto write_marks = [&](std::ptrdiff_t t) {
-    for (; written_marks < placed.size() && placed[written_marks].first == t; ++written_marks) {
-      const Mark& mark = *placed[written_marks].second;
+  const auto write_marks = [&](size_t t) {
+    for (; written_marks < marks.size() && marks[written_marks].before == t; ++written_marks) {
+      const Mark& mark = marks[written_marks];
       if (needs_space && mark.has_space_before) out += ' ';
       out += mark.text;
       if (!mark.is_empty_element) needs_space = mark.has_space_behind;
     }
   };
   for (size_t t = 0; t < words.size(); ++t) {
-    const Word& source = segment.words[from[t]];
+    const Word& source = segment.words[words[t].from];
     size_t same = 0;
     while (same < std::min(stack.size(), source.stack.size()) &&
            stack[same] == source.stack[same]) {
@@ -333,31 +207,35 @@ std::string MarkedText::written(const Segment& segment, const std::string& trans
     const bool changes = same < stack.size() || same < source.stack.size();
     if (changes) close_to(same);
     out += std::exchange(tail, "");
-    write_marks(static_cast<std::ptrdiff_t>(t));
-    if (needs_space) out += ' ';
+    write_marks(t);
+    if (needs_space) out += words[t].space;
     for (; same < source.stack.size(); ++same) {
       out += elements_[static_cast<size_t>(source.stack[same])].open;
       stack.push_back(source.stack[same]);
     }
     const bool is_last_of_run =
-        t + 1 == words.size() || segment.words[from[t + 1]].stack != source.stack;
-    const size_t core =
-        source.ends_outside && is_last_of_run ? end_of_core(words[t]) : words[t].size();
-    out += html(std::string_view(words[t]).substr(0, core));
-    tail = html(std::string_view(words[t]).substr(core));
+        t + 1 == words.size() || segment.words[words[t + 1].from].stack != source.stack;
+    const std::string_view text = words[t].text;
+    const size_t core = source.ends_outside && is_last_of_run ? end_of_core(text) : text.size();
+    out += escaped(text.substr(0, core));
+    tail = escaped(text.substr(core));
     needs_space = true;
   }
   close_to(0);
   out += tail;
-  write_marks(std::ssize(words));
+  write_marks(words.size());
   return out + (segment.words.empty() && segment.marks.empty() ? "" : segment.trailing);
 }
 
 std::string MarkedText::with(std::span<const std::string> translations,
                              std::span<const Links> links) const {
   std::string out;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    out += pieces_[i].literal + written(pieces_[i].segment, translations[i], links[i]);
+  size_t first = 0;  // sentence of the piece
+  for (const auto& [literal, segment] : pieces_) {
+    const size_t sentences = segment.sentences.size();
+    out += literal + written(segment, written_words(segment, translations.subspan(first, sentences),
+                                                    links.subspan(first, sentences)));
+    first += sentences;
   }
   return out + end_;
 }

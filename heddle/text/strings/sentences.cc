@@ -50,6 +50,13 @@ std::unique_ptr<icu::BreakIterator> iterator_of(const std::string& language) {
 
 }  // namespace
 
+std::string without_lines(std::string_view text) {
+  std::string line(text);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
 struct SentenceSplitter::Rules {
   std::unique_ptr<icu::BreakIterator> iterator;
 };
@@ -61,7 +68,8 @@ SentenceSplitter::SentenceSplitter(const std::string& language)
 
 SentenceSplitter::~SentenceSplitter() = default;
 
-std::vector<TextPart> SentenceSplitter::split(std::string_view text) const {
+std::vector<TextPart> SentenceSplitter::split(std::string_view text, bool ends_at_lines) const {
+  if (!ends_at_lines) return split(without_lines(text));
   std::vector<TextPart> parts;
   const auto add = [&](size_t begin, size_t end) {
     begin = std::min(end, text.find_first_not_of(kSpaces, begin));

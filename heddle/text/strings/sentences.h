@@ -15,9 +15,11 @@ struct TextPart {
   friend bool operator==(const TextPart&, const TextPart&) = default;
 };
 
+/// The text with a space for each byte of the end of a line.
+std::string without_lines(std::string_view text);
+
 /// Finds sentences by Unicode's rules, with the abbreviations of a language ("Mr. Brown", "z.B.")
-/// as CLDR lists them; the end of a line ends a sentence too. Source: Unicode Standard Annex #29,
-/// section 5; ICU.
+/// as CLDR lists them. Source: Unicode Standard Annex #29, section 5; ICU.
 class SentenceSplitter {
  public:
   /// language: "en"; one that is not known has the rules alone.
@@ -27,8 +29,9 @@ class SentenceSplitter {
   SentenceSplitter& operator=(const SentenceSplitter&) = delete;
 
   /// The sentences in order, without the white space around them, which is all that no part holds;
-  /// none of a blank text. text: UTF-8
-  std::vector<TextPart> split(std::string_view text) const;
+  /// none of a blank text. text: UTF-8; ends_at_lines: whether the end of a line ends a sentence
+  /// too, or is a space
+  std::vector<TextPart> split(std::string_view text, bool ends_at_lines = true) const;
 
  private:
   struct Rules;

@@ -1,0 +1,102 @@
+// What LibreTranslate's and DeepL's clients are promised of tags, sentences and languages.
+#include "heddle/infer/words.h"
+#include "heddle/text/strings/strings.h"
+#include "tests/serve/client.h"
+#include "tests/serve/running.h"
+
+namespace heddle::serve {
+namespace {
+
+class Dialects : public ::testing::Test {
+ protected:
+  Running running_;
+
+  // As it stands between tags.
+  std::string translated(const std::string& sentence) {
+    const ServedModel& model = running_.model(0);
+    return html_escaped(
+        translate_lines(model.loaded(), std::vector{sentence}, model.translating)[0].text, false);
+  }
+  Answer libre(const Json& more) {
+    Json body = Json::object({{"source", "en"}, {"target", "de"}});
+    for (const auto& [key, value] : more.as_object()) body[key] = value;
+    return post(running_.port(), "/translate", body.dump());
+  }
+  Answer deepl(const Json& more) {
+    Json body = Json::object({{"target_lang", "DE"}});
+    for (const auto& [key, value] : more.as_object()) body[key] = value;
+    return post(running_.port(), "/v2/translate", body.dump());
+  }
+  static std::string text_of(const Answer& answer) {
+    const Json json = answer.json();
+    if (json.contains("translatedText")) return json.get_string("translatedText");
+    return json.at("translations").as_array().at(0).get_string("text");
+  }
+};
+
+TEST_F(Dialects, sentences_between_tags_are_translated_by_themselves) {
+  const std::string html = "<p>A dog runs. Two men!\n A bird sings.</p>\n<div>a cat</div>";
+  const std::string wanted = "<p>" + translated("A dog runs.") + " " + translated("Two men!") +
+                             "\n " + translated("A bird sings.") + "</p>\n<div>" +
+                             translated("a cat") + "</div>";
+  EXPECT_EQ(text_of(libre(Json::object({{"q", html}, {"format", "html"}}))), wanted);
+  for (const char* tags : {"html", "xml"}) {
+    const std::string text = tags == std::string("xml") ? "<r>" + html + "</r>" : html;
+    const std::string whole = tags == std::string("xml") ? "<r>" + wanted + "</r>" : wanted;
+    EXPECT_EQ(text_of(deepl(Json::object({{"text", text}, {"tag_handling", tags}}))), whole);
+  }
+  const Json unsplit = Json::object({{"text", "<p>A dog runs. Two men!</p>"},
+                                     {"tag_handling", "html"},
+                                     {"split_sentences", "0"}});
+  EXPECT_EQ(text_of(deepl(unsplit)), "<p>" + translated("A dog runs. Two men!") + "</p>");
+  // More than the model takes at once.
+  std::string sentences;
+  for (int i = 0; i < 40; ++i) sentences += "A dog runs in the park. ";
+  EXPECT_EQ(libre(Json::object({{"q", "<p>" + sentences + "</p>"}, {"format", "html"}})).status,
+            200);
+}
+
+TEST_F(Dialects, translations_of_html_and_kept_spans_split_where_they_are_asked_to) {
+  Json body = Json::object({{"text", "<p>A dog runs. Two <b>men!</b></p>"}, {"format", "html"}});
+  const auto sentences = [&] {
+    const Json json = post(running_.port(), "/v1/translations", body.dump()).json();
+    return json.at("translations").as_array().at(0).at("sentences").as_array();
+  };
+  EXPECT_EQ(sentences().size(), 1u);
+  body["split_sentences"] = true;
+  ASSERT_EQ(sentences().size(), 2u);
+  EXPECT_EQ(sentences()[1].get_string("source"), "Two men!");
+  EXPECT_EQ(sentences()[1].get_string("text"), translated("Two men!"));
+  body = Json::object({{"text", "a {n} dog\na cat"}, {"keep", "{n}"}, {"split_sentences", true}});
+  ASSERT_EQ(sentences().size(), 2u);
+  EXPECT_EQ(sentences()[0].get_string("source"), "a dog");
+}
+
+TEST_F(Dialects, xml_stays_xml_and_what_is_none_is_refused) {
+  const std::string head = "<?xml version=\"1.0\"?>\n";
+  const Json json =
+      Json::object({{"text", head + "<r><source>a dog</source><target/><title>a cat</title></r>"},
+                    {"tag_handling", "xml"}});
+  EXPECT_EQ(text_of(deepl(json)), head + "<r><source>" + translated("a dog") +
+                                      "</source><target/><title>" + translated("a cat") +
+                                      "</title></r>");
+  const Answer broken = deepl(Json::object({{"text", "<a>a dog"}, {"tag_handling", "xml"}}));
+  EXPECT_EQ(broken.status, 400);
+  EXPECT_NE(broken.body.find("`text`: this is no well-formed XML"), std::string::npos)
+      << broken.body;
+  EXPECT_EQ(deepl(Json::object({{"text", "<a>a dog"}, {"tag_handling", "html"}})).status, 200);
+}
+
+TEST_F(Dialects, ends_of_lines_are_spaces_where_that_is_asked_for) {
+  const std::string text = "a dog\nruns. Two men!\n";
+  const auto split = [&](const char* at) {
+    return text_of(deepl(Json::object({{"text", text}, {"split_sentences", at}})));
+  };
+  EXPECT_EQ(html_escaped(split("nonewlines"), false),
+            translated("a dog runs.") + " " + translated("Two men!") + "\n");
+  EXPECT_EQ(html_escaped(split("1"), false),
+            translated("a dog") + "\n" + translated("runs.") + " " + translated("Two men!") + "\n");
+}
+
+}  // namespace
+}  // namespace heddle::serve
