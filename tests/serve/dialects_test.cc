@@ -98,5 +98,96 @@ TEST_F(Dialects, ends_of_lines_are_spaces_where_that_is_asked_for) {
             translated("a dog") + "\n" + translated("runs.") + " " + translated("Two men!") + "\n");
 }
 
+TEST_F(Dialects, languages_have_names) {
+  const Json libre = get(running_.port(), "/languages").json().as_array().at(0);
+  EXPECT_EQ(libre.get_string("code"), "en");
+  EXPECT_EQ(libre.get_string("name"), "English");
+  const Json deepl = get(running_.port(), "/v2/languages?type=target").json().as_array().at(0);
+  EXPECT_EQ(deepl.get_string("language"), "DE");
+  EXPECT_EQ(deepl.get_string("name"), "German");
+}
+
+// --- which translator ----------------------------------------------------------------------------
+
+class DetectedSource : public ::testing::Test {
+ protected:
+  static constexpr const char* kText = "the quick fox";
+  const testing::TempDir folder_;
+  std::string language_;  // that the classifier finds
+
+  void SetUp() override {
+    testing::write_small_model_of_seed((folder_ / "other").string(), 8);
+    const Running running(service({}));
+    const Json found = post(running.port(), "/detect", Json::object({{"q", kText}}).dump()).json();
+    language_ = found.as_array().at(0).get_string("language");
+  }
+  // The translator of another language comes first.
+  ServiceOptions service(const std::vector<std::string>& more) const {
+    ServiceOptions options;
+    options.models = {language_folder(), "pt-de=" + model_folder() + "/en-de"};
+    options.models.insert(options.models.end(), more.begin(), more.end());
+    return options;
+  }
+  static std::string translated(const ServedModel& model) {
+    return translate_lines(model.loaded(), std::vector<std::string>{kText}, model.translating)[0]
+        .text;
+  }
+};
+
+TEST_F(DetectedSource, chooses_the_translator_that_has_it) {
+  const Running running(service({language_ + "-de=" + (folder_ / "other").string()}));
+  const std::string first = translated(running.model(1)), wanted = translated(running.model(2));
+  ASSERT_NE(first, wanted);
+  const auto libre = [&](const char* source, const char* text, const char* format) {
+    return post(
+               running.port(), "/translate",
+               Json::object({{"q", text}, {"source", source}, {"target", "de"}, {"format", format}})
+                   .dump())
+        .json();
+  };
+  EXPECT_EQ(libre("pt", kText, "text").get_string("translatedText"), first);
+  const Json found = libre("auto", kText, "text");
+  EXPECT_EQ(found.get_string("translatedText"), wanted);
+  EXPECT_EQ(found.at("detectedLanguage").get_string("language"), language_);
+  // Tags are no words.
+  const Json tagged = libre("auto", "<p>the quick fox</p>", "html");
+  EXPECT_EQ(tagged.at("detectedLanguage"), found.at("detectedLanguage"));
+  EXPECT_EQ(libre("auto", " ", "text").get_string("translatedText"), "");
+  const auto deepl = [&](const char* source) {
+    Json body = Json::object({{"text", kText}, {"target_lang", "DE"}});
+    if (source != nullptr) body["source_lang"] = source;
+    return post(running.port(), "/v2/translate", body.dump())
+        .json()
+        .at("translations")
+        .as_array()
+        .at(0);
+  };
+  EXPECT_EQ(deepl(nullptr).get_string("text"), wanted);
+  EXPECT_EQ(lower_case(deepl(nullptr).get_string("detected_source_language")), language_);
+  EXPECT_EQ(deepl("PT").get_string("text"), first);
+  EXPECT_EQ(deepl("PT").get_string("detected_source_language"), "PT");
+  EXPECT_EQ(running.taken_at_rest(), 0);
+}
+
+TEST_F(DetectedSource, of_no_translator_leaves_the_first_into_the_target) {
+  const Running running(service({}));
+  const Json body = Json::object({{"q", kText}, {"source", "auto"}, {"target", "de"}});
+  const Json found = post(running.port(), "/translate", body.dump()).json();
+  EXPECT_EQ(found.get_string("translatedText"), translated(running.model(1)));
+  EXPECT_EQ(found.at("detectedLanguage").get_string("language"), language_);
+  EXPECT_EQ(post(running.port(), "/translate",
+                 Json::object({{"q", kText}, {"source", "auto"}, {"target", "sv"}}).dump())
+                .status,
+            400);
+  // What the translation refuses once the language is known.
+  const std::string letters(30'000, 'x');
+  const Answer refused =
+      post(running.port(), "/translate",
+           Json::object({{"q", letters}, {"source", "auto"}, {"target", "de"}}).dump());
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("text 1"), std::string::npos) << refused.body;
+  EXPECT_EQ(running.taken_at_rest(), 0);
+}
+
 }  // namespace
 }  // namespace heddle::serve

@@ -63,6 +63,12 @@ class HttpServerTest : public ::testing::Test {
       const std::string body = large_body().substr(0, 3'000'000);
       for (size_t at = 0; at < body.size(); at += 40'001) reply->write(body.substr(at, 40'001));
       reply->end();
+    } else if (request.path == "/called") {
+      std::thread([reply, here = std::this_thread::get_id()] {
+        reply->call([reply, here] {
+          reply->send({.body = std::this_thread::get_id() == here ? "here" : "elsewhere"});
+        });
+      }).join();
     } else if (request.path == "/parts") {
       reply->begin({.content_type = "text/plain"});
       for (const char* part : {"one ", "two ", "three"}) reply->write(part);
@@ -102,6 +108,10 @@ TEST_F(HttpServerTest, requests_are_answered_one_after_the_other_on_one_connecti
       "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
       "chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
   EXPECT_NE(client.receive_until("POST /c||abc").find("POST /c||abc"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, what_a_reply_calls_runs_on_the_thread_of_the_server) {
+  EXPECT_EQ(get(port(), "/called").body, "here");
 }
 
 TEST_F(HttpServerTest, parts_are_chunks_and_old_clients_get_them_plain) {

@@ -1,12 +1,13 @@
 // Translation as LibreTranslate's and DeepL's clients ask for it.
 #include <algorithm>
-#include <mutex>
+#include <map>
 #include <set>
 
 #include "heddle/base/utf8.h"
 #include "heddle/serve/api/detection.h"
 #include "heddle/serve/api/forms.h"
 #include "heddle/serve/api/translation_work.h"
+#include "heddle/text/strings/language_names.h"
 
 namespace heddle::serve {
 
@@ -19,42 +20,88 @@ struct TextForm {
   SplitAt at = SplitAt::lines;
 };
 
-// What both dialects ask for: texts, in sentences or HTML, out of a language ("": any) into one.
+// What both dialects ask for: texts, in sentences or with tags, out of a language ("": any) into
+// one.
 struct DialectRequest {
+  TextForm form;
+  std::vector<std::string> texts = {};
+  std::string source = {}, target = {};
+  std::vector<DetectedLanguages> detected = {};  // of each text; none where nothing was asked
   SharedModel model = {};
   SplitTexts split = {};
-  std::string source = {};  // of the texts, as far as it is known
 };
+using SharedRequest = std::shared_ptr<DialectRequest>;
 
-std::shared_ptr<const DialectRequest> dialect_request(const Exchange& e, const std::string& source,
-                                                      const std::string& target,
-                                                      std::vector<std::string> texts,
-                                                      const TextForm& form) {
-  DialectRequest asked{.model = translator_of(e.service, Json::object(), source, target)};
-  asked.source = source.empty() ? asked.model->source_language : source;
-  const Splitting splitting{
-      .at = form.at, .language = asked.source, .most = most_sequences(e.service)};
-  asked.split = form.tags ? marked_texts(std::move(texts), *form.tags, splitting, form.key)
-                          : split_texts(std::move(texts), splitting);
-  return std::make_shared<const DialectRequest>(std::move(asked));
+// What stands between the tags.
+std::vector<std::string> texts_to_detect(const DialectRequest& asked) {
+  if (!asked.form.tags) return asked.texts;
+  const SplitTexts split = marked_texts(asked.texts, *asked.form.tags, {}, asked.form.key);
+  const std::vector<std::string> parts = split.sentences();
+  std::vector<std::string> all(asked.texts.size());
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (!parts[k].empty()) all[split.text_of(k)] += parts[k] + "\n";
+  }
+  return all;
 }
 
-TranslationWork work_of(const DialectRequest& asked, const std::string& source,
-                        const std::string& target) {
-  const ServedModel& model = *asked.model;
-  TranslationWork work{.model = asked.model,
-                       .texts = asked.split.sentences(),
+// The likeliest of all texts together; "" where all are blank.
+std::string language_of_all(const std::vector<DetectedLanguages>& detected) {
+  std::map<std::string, double> sums;
+  for (const DetectedLanguages& of_text : detected) {
+    for (const DetectedLanguage& one : of_text) sums[one.language] += one.confidence;
+  }
+  const auto best = std::ranges::max_element(sums, {}, [](const auto& sum) { return sum.second; });
+  return best == sums.end() ? "" : best->first;
+}
+
+// The likeliest of a text, or else that of the translator.
+DetectedLanguage language_of(const DialectRequest& asked, size_t i) {
+  if (i < asked.detected.size() && !asked.detected[i].empty()) return asked.detected[i][0];
+  return {.language = asked.model->source_language};
+}
+
+// Chooses the translator, and gives it the texts. set_up: of the options, and what is called
+using SetUp = std::function<void(TranslationWork&)>;
+void translate(const SharedExchange& e, const SharedRequest& asked, const SetUp& set_up) {
+  asked->model = translator_of(e->service, Json::object(), asked->source, asked->target);
+  const ServedModel& model = *asked->model;
+  const std::string& source = asked->source.empty() ? model.source_language : asked->source;
+  const Splitting splitting{
+      .at = asked->form.at, .language = source, .most = most_sequences(e->service)};
+  asked->split = asked->form.tags
+                     ? marked_texts(asked->texts, *asked->form.tags, splitting, asked->form.key)
+                     : split_texts(asked->texts, splitting);
+  TranslationWork work{.model = asked->model,
+                       .texts = asked->split.sentences(),
                        .options = text_options(model.loaded(), model.translating)};
   work.options.scores = false;
-  set_request_languages(*asked.model, source, target, work.options);
-  return work;
+  set_request_languages(*asked->model, asked->source, asked->target, work.options);
+  set_up(work);
+  start_translation(e, std::move(work));
+}
+
+// The same out of the language that the texts are in, where the request names none, a model tells
+// it, and a translator has it.
+void detect_and_translate(const SharedExchange& e, const SharedRequest& asked,
+                          const SetUp& set_up) {
+  const SharedModel classifier = asked->source.empty() ? language_classifier(e->service) : nullptr;
+  if (!classifier) return translate(e, asked, set_up);
+  (void)translator_of(e->service, Json::object(), "", asked->target);  // refuses at once
+  const auto on_found = [=](const std::vector<DetectedLanguages>& found) {
+    asked->detected = found;
+    e->go_on([=] {
+      const std::string best = language_of_all(asked->detected);
+      if (find_translator(e->service, best, asked->target)) asked->source = best;
+      translate(e, asked, set_up);
+    });
+  };
+  start_detection(e, classifier, texts_to_detect(*asked), on_found);
 }
 
 // The texts whole again, and what else their sentences might be.
 class JoinedTexts {
  public:
-  JoinedTexts(std::shared_ptr<const DialectRequest> asked, const TranslationWork& work,
-              const std::vector<Translation>& all)
+  JoinedTexts(SharedRequest asked, const TranslationWork& work, const std::vector<Translation>& all)
       : asked_(std::move(asked)), all_(all) {
     if (!asked_->split.marked.empty()) links_ = links_of(word_alignments(work, all));
   }
@@ -80,7 +127,7 @@ class JoinedTexts {
   }
 
  private:
-  std::shared_ptr<const DialectRequest> asked_;
+  SharedRequest asked_;
   const std::vector<Translation>& all_;
   std::vector<MarkedText::Links> links_;
 };
@@ -89,89 +136,47 @@ class JoinedTexts {
 
 // --- LibreTranslate ------------------------------------------------------------------------------
 
-namespace {
-
-// Languages and translations come in any order, on any thread; the later sends both.
-class LibreAnswer {
- public:
-  // parts: of the answer, each of which is taken once
-  LibreAnswer(SharedExchange e, std::shared_ptr<const DialectRequest> asked, bool is_list,
-              int parts)
-      : exchange_(std::move(e)), asked_(std::move(asked)), is_list_(is_list), missing_(parts) {}
-
-  // found: of each text; none where nothing tells languages
-  void take_languages(const std::vector<DetectedLanguages>& found) {
-    const auto best = [&](size_t i) {
-      DetectedLanguage one{.language = asked_->model->source_language};
-      if (!found.empty() && !found[i].empty()) one = found[i][0];
-      return Json::object({{"confidence", 100 * one.confidence}, {"language", one.language}});
-    };
-    take(Json::object({{"detectedLanguage", listed(best)}}));
-  }
-  void take_translations(const JoinedTexts& joined, bool has_alternatives) {
-    Json json =
-        Json::object({{"translatedText", listed([&](size_t i) { return joined.text(i); })}});
-    if (has_alternatives) {
-      json["alternatives"] = listed([&](size_t i) { return joined.alternatives(i); });
-    }
-    take(json);
-  }
-
- private:
-  void take(const Json& part) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, value] : part.as_object()) json_[key] = value;
-    if (--missing_ == 0) exchange_->send(json_);
-  }
-  Json listed(const std::function<Json(size_t)>& of) const {
-    if (!is_list_) return of(0);
-    Json list = Json::array();
-    for (size_t i = 0; i < asked_->split.texts.size(); ++i) list.push_back(of(i));
-    return list;
-  }
-
-  const SharedExchange exchange_;
-  const std::shared_ptr<const DialectRequest> asked_;
-  const bool is_list_;
-  std::mutex mutex_;
-  Json json_ = Json::object();
-  int missing_;
-};
-
-}  // namespace
-
 void libre_translate(const SharedExchange& e) {
   const Json body = body_of(*e);
-  TextForm form{.key = "q"};
-  if (choice_of(body, "format", {"text", "html"}) == "html") form.tags = MarkedFormat::html;
-  const bool is_auto = text_of(body, "source") == "auto";
-  const std::string source = is_auto ? "" : text_of(body, "source"),
-                    target = text_of(body, "target");
-  if (target.empty()) refuse("`target` is missing");
+  const auto asked = std::make_shared<DialectRequest>(DialectRequest{.form = {.key = "q"}});
+  const bool is_html = choice_of(body, "format", {"text", "html"}) == "html";
+  if (is_html) asked->form.tags = MarkedFormat::html;
+  asked->source = text_of(body, "source");
+  asked->target = text_of(body, "target");
+  if (asked->target.empty()) refuse("`target` is missing");
+  const bool is_auto = asked->source == "auto";
+  if (is_auto) asked->source.clear();
+  const ServiceOptions& limits = e->service.options();
   const int64_t alternatives =
-      int_of(body, "alternatives", 0, 0,
-             std::min(e->service.options().most_results, e->service.options().most_beams) - 1);
-  const Json* given = body.find("q");
-  const bool is_list = given != nullptr && given->is_array();
-  const auto asked = dialect_request(*e, source, target,
-                                     texts_of(body, "q", e->service.options().most_texts), form);
-  TranslationWork work = work_of(*asked, source, target);
-  work.options.search.n_best = alternatives + 1;
-  work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
-  work.options.scores = alternatives > 0;
-
-  const auto answer = std::make_shared<LibreAnswer>(e, asked, is_list, is_auto ? 2 : 1);
-  if (const auto classifier = is_auto ? language_classifier(e->service) : nullptr) {
-    start_detection(
-        e, classifier, asked->split.texts,
-        [answer](const std::vector<DetectedLanguages>& found) { answer->take_languages(found); });
-  } else if (is_auto) {
-    answer->take_languages({});
-  }
-  work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
-    answer->take_translations(JoinedTexts(asked, done, all), alternatives > 0);
+      int_of(body, "alternatives", 0, 0, std::min(limits.most_results, limits.most_beams) - 1);
+  asked->texts = texts_of(body, "q", limits.most_texts);
+  const bool is_list = body.at("q").is_array();
+  const auto listed = [is_list, n = asked->texts.size()](const std::function<Json(size_t)>& of) {
+    if (!is_list) return of(0);
+    Json list = Json::array();
+    for (size_t i = 0; i < n; ++i) list.push_back(of(i));
+    return list;
   };
-  start_translation(e, std::move(work));
+  detect_and_translate(e, asked, [=](TranslationWork& work) {
+    work.options.search.n_best = alternatives + 1;
+    work.options.search.beam = std::max(work.options.search.beam.value_or(1), alternatives + 1);
+    work.options.scores = alternatives > 0;
+    work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
+      const JoinedTexts joined(asked, done, all);
+      Json json =
+          Json::object({{"translatedText", listed([&](size_t i) { return joined.text(i); })}});
+      if (is_auto) {
+        json["detectedLanguage"] = listed([&](size_t i) {
+          const DetectedLanguage one = language_of(*asked, i);
+          return Json::object({{"confidence", 100 * one.confidence}, {"language", one.language}});
+        });
+      }
+      if (alternatives > 0) {
+        json["alternatives"] = listed([&](size_t i) { return joined.alternatives(i); });
+      }
+      e->send(json);
+    };
+  });
 }
 
 namespace {
@@ -220,7 +225,8 @@ void libre_languages(const SharedExchange& e) {
   for (const auto& [from, into] : languages_of(e->service)) {
     Json targets = Json::array();
     for (const std::string& to : into) targets.push_back(to);
-    list.push_back(Json::object({{"code", from}, {"name", from}, {"targets", std::move(targets)}}));
+    list.push_back(Json::object(
+        {{"code", from}, {"name", language_name(from)}, {"targets", std::move(targets)}}));
   }
   e->send(list);
 }
@@ -246,9 +252,10 @@ TextForm deepl_form(const Json& body) {
 
 void deepl_translate(const SharedExchange& e) {
   const Json body = body_of(*e);
-  const std::string source = deepl_language(text_of(body, "source_lang")),
-                    target = deepl_language(text_of(body, "target_lang"));
-  if (target.empty()) refuse("`target_lang` is missing");
+  const auto asked = std::make_shared<DialectRequest>(DialectRequest{.form = deepl_form(body)});
+  asked->source = deepl_language(text_of(body, "source_lang"));
+  asked->target = deepl_language(text_of(body, "target_lang"));
+  if (asked->target.empty()) refuse("`target_lang` is missing");
   // What would change the translation is refused; what is a hint to DeepL's own models is not.
   refuse_members(body, {"glossary_id", "ignore_tags", "non_splitting_tags", "splitting_tags",
                         "style_id", "custom_instructions"});
@@ -256,24 +263,22 @@ void deepl_translate(const SharedExchange& e) {
   if (formality == "more" || formality == "less") {
     refuse("`formality` is not there yet; prefer_{} leaves it to the model", formality);
   }
-  const auto asked =
-      dialect_request(*e, source, target, texts_of(body, "text", e->service.options().most_texts),
-                      deepl_form(body));
-  TranslationWork work = work_of(*asked, source, target);
-  work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
-    const JoinedTexts joined(asked, done, all);
-    Json list = Json::array();
-    for (size_t i = 0; i < asked->split.texts.size(); ++i) {
-      const std::string& known = asked->model->source_language;
-      list.push_back(
-          Json::object({{"detected_source_language", upper(known.empty() ? source : known)},
-                        {"text", joined.text(i)},
-                        {"billed_characters", count_characters(asked->split.texts[i])},
-                        {"model_type_used", "quality_optimized"}}));
-    }
-    e->send(Json::object({{"translations", std::move(list)}}));
-  };
-  start_translation(e, std::move(work));
+  asked->texts = texts_of(body, "text", e->service.options().most_texts);
+  detect_and_translate(e, asked, [=](TranslationWork& work) {
+    work.on_done = [=](const TranslationWork& done, const std::vector<Translation>& all) {
+      const JoinedTexts joined(asked, done, all);
+      Json list = Json::array();
+      for (size_t i = 0; i < asked->texts.size(); ++i) {
+        const std::string language = language_of(*asked, i).language;
+        list.push_back(Json::object(
+            {{"detected_source_language", upper(language.empty() ? asked->source : language)},
+             {"text", joined.text(i)},
+             {"billed_characters", count_characters(asked->texts[i])},
+             {"model_type_used", "quality_optimized"}}));
+      }
+      e->send(Json::object({{"translations", std::move(list)}}));
+    };
+  });
 }
 
 void deepl_languages(const SharedExchange& e) {
@@ -288,7 +293,7 @@ void deepl_languages(const SharedExchange& e) {
   }
   Json list = Json::array();
   for (const std::string& code : codes) {
-    Json one = Json::object({{"language", upper(code)}, {"name", upper(code)}});
+    Json one = Json::object({{"language", upper(code)}, {"name", language_name(code)}});
     if (wants_targets) one["supports_formality"] = false;
     list.push_back(std::move(one));
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 
 namespace heddle::serve {
 namespace {
@@ -135,6 +136,17 @@ void Exchange::on_gone(std::function<void()> f) {
   reply_->on_gone([self = shared_from_this(), f = std::move(f)] {
     if (!self->is_answered_.exchange(true)) self->answered(499);
     f();
+  });
+}
+
+void Exchange::go_on(std::function<void()> f) {
+  reply_->call([self = shared_from_this(), f = std::move(f)] {
+    const FieldsByKey by_key;
+    try {
+      f();
+    } catch (...) {
+      self->fail(std::current_exception());
+    }
   });
 }
 

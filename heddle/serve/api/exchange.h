@@ -51,6 +51,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   /// Called once if the client leaves first; see Reply::on_gone().
   void on_gone(std::function<void()> f);
+  /// Goes on with the request on the server's thread, where a route's handler runs, unless the
+  /// client has left by then. What f throws fails the exchange. From any thread.
+  void go_on(std::function<void()> f);
 
  private:
   void answered(int status);

@@ -255,14 +255,8 @@ void set_request_languages(ServedModel& model, const std::string& source, const 
                 {.source = "source_lang", .target = "target_lang"});
 }
 
-SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
-                          const std::string& target) {
-  if (!text_of(body, "model").empty() || (source.empty() && target.empty())) {
-    SharedModel model = model_of(service, body, ModelUse::translate);
-    check_language("source_lang", source, model->source_language, model->source_languages, *model);
-    check_language("target_lang", target, model->target_language, model->target_languages, *model);
-    return model;
-  }
+SharedModel find_translator(const Service& service, const std::string& source,
+                            const std::string& target) {
   const auto has = [](const std::string& asked, const std::string& known) {
     return asked.empty() || asked == known;
   };
@@ -281,6 +275,18 @@ SharedModel translator_of(const Service& service, const Json& body, const std::s
       return model;
     }
   }
+  return nullptr;
+}
+
+SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
+                          const std::string& target) {
+  if (!text_of(body, "model").empty() || (source.empty() && target.empty())) {
+    SharedModel model = model_of(service, body, ModelUse::translate);
+    check_language("source_lang", source, model->source_language, model->source_languages, *model);
+    check_language("target_lang", target, model->target_language, model->target_languages, *model);
+    return model;
+  }
+  if (const SharedModel model = find_translator(service, source, target)) return model;
   throw Refusal{.message = fmt::format("no model here translates from '{}' into '{}'; /languages "
                                        "has those that there are",
                                        source, target)};

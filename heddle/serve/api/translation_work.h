@@ -96,8 +96,11 @@ void start_translation(const SharedExchange& e, TranslationWork work);
 void set_request_languages(ServedModel& model, const std::string& source, const std::string& target,
                            TranslateOptions& options);
 
-/// The translator that a request names, or one for this pair of languages ("": any): that of the
-/// pair before one of many languages.
+/// The first translator for this pair of languages ("": any), that of the pair before one of many;
+/// null where there is none.
+SharedModel find_translator(const Service& service, const std::string& source,
+                            const std::string& target);
+/// The translator that a request names, or find_translator().
 /// Errors: Refusal; of one that is named also if it has not these languages.
 SharedModel translator_of(const Service& service, const Json& body, const std::string& source,
                           const std::string& target);

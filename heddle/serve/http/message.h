@@ -42,6 +42,8 @@ class Reply {
   /// Called once, on the server's thread, if the client leaves, or reads too slowly, before the
   /// response is whole. Several are called in their order. Set before the handler returns.
   virtual void on_gone(std::function<void()> f) = 0;
+  /// Calls f on the server's thread, unless the response has begun or the client has left by then.
+  virtual void call(std::function<void()> f) = 0;
 };
 
 /// Answers a request, now or later; must not block, nor throw.

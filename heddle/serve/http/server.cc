@@ -38,6 +38,7 @@ void HttpServer::Implementation::take(tcp::socket socket) {
 void HttpServer::Implementation::post(std::function<void()> task) {
   {
     const std::lock_guard lock(posted_mutex_);
+    if (is_shut_) return;
     posted_.push_back(std::move(task));
     if (posted_.size() > 1) return;
   }
@@ -129,6 +130,10 @@ void HttpServer::Implementation::shut() {
   for (Session* session : sessions) session->close();
   context_.restart();
   context_.poll();
+  std::vector<std::function<void()>> tasks;  // which may hold this
+  const std::lock_guard lock(posted_mutex_);
+  is_shut_ = true;
+  tasks.swap(posted_);
 }
 
 // --- what others see -----------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   void end_late();
   /// Says that a request, or a connection, is refused. returns: its id; "" where nobody gives one
   std::string refused(int status) { return on_refusal_ ? on_refusal_(status) : ""; }
-  /// From any thread.
+  /// From any thread; once it is shut the task is let go.
   void post(std::function<void()> task);
 
   const HttpLimits limits_;
@@ -58,6 +58,7 @@ class HttpServer::Implementation : public std::enable_shared_from_this<Implement
   asio::steady_timer pause_{context_}, handshakes_{context_};
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
+  bool is_shut_ = false;                           // nothing is posted any more
   std::vector<std::shared_ptr<Session>> written_;  // by the tasks at hand
 };
 
@@ -150,6 +151,7 @@ class HttpServer::SessionReply final : public Reply {
   void write(std::string part) override;
   void end() override;
   void on_gone(std::function<void()> f) override;
+  void call(std::function<void()> f) override;
 
  private:
   template <class F>

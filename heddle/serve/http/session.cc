@@ -364,5 +364,8 @@ void HttpServer::SessionReply::on_gone(std::function<void()> f) {
     then();
   };
 }
+void HttpServer::SessionReply::call(std::function<void()> f) {
+  post([f = std::move(f)](Session&) { f(); });
+}
 
 }  // namespace heddle::serve
