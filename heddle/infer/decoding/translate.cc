@@ -355,9 +355,9 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
 }
 
 void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
-                   TranslateOptions& options, const LanguageFields& fields) {
+                   TranslateOptions& options, const LanguageKeys& keys) {
   if (!source.empty()) {
-    model.source_language = language_token(model, source, fields.source);
+    model.source_language = language_token(model, source, keys.source);
     options.source_end = around_sources(model).behind;
   }
   if (model.model->config().is_own_format()) return;
@@ -367,12 +367,11 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
   if (target.empty()) {
     check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
           ErrorKind::usage, "{} writes {} languages; say which with {}: {}", model.path,
-          languages.size(), field_name(fields.target),
-          fmt::join(std::views::keys(languages), ", "));
+          languages.size(), field_name(keys.target), fmt::join(std::views::keys(languages), ", "));
     return;
   }
   (starts_with_one ? options.start : options.search.forced_bos) =
-      language_token(model, target, fields.target);
+      language_token(model, target, keys.target);
 }
 
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,

@@ -92,7 +92,7 @@ std::vector<Translation> translate_memories(const EncoderDecoder& model,
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above = {});
 
 /// What messages call the fields that name languages.
-struct LanguageFields {
+struct LanguageKeys {
   const char* source = "source_language";
   const char* target = "target_language";
 };
@@ -100,7 +100,7 @@ struct LanguageFields {
 /// "": as the folder has it. Errors: usage, listing the languages, for one that there is not, or
 /// none into which where there are several.
 void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
-                   TranslateOptions& options, const LanguageFields& fields = {});
+                   TranslateOptions& options, const LanguageKeys& keys = {});
 
 /// Ids of a line of text, behind what stands before all (a language), cut or refused where the
 /// model takes no more (max_position_embeddings tokens, the end included). `where` ("line 12")
