@@ -179,7 +179,6 @@ std::vector<HeadMap> chosen_heads(const Subject& subject, const HeadsOptions& op
 
 // --- for readers ---
 
-
 Json sides_json(const Subject& subject) {
   const auto span = [](const Side::Word& w) { return Json::Array{w.begin, w.end, w.text}; };
   return json_list(subject.sides(), [&](const Side& side) {

@@ -96,7 +96,6 @@ PositionTable learned_table(const nn::Parameters& parameters, const std::string&
 constexpr size_t kExactNumbers = 1 << 15;
 constexpr size_t kMostNumbers = 1 << 22;
 
-
 }  // namespace
 
 PositionTable position_table(const PositionOptions& o) {

@@ -9,11 +9,6 @@
 #include "heddle/vision/resize.h"
 
 namespace heddle::inspect {
-namespace {
-
-
-}  // namespace
-
 Image page_image(const Image& image) {
   const int64_t edge = std::max(image.height, image.width);
   if (edge <= kPageEdge) return image;
