@@ -30,7 +30,7 @@ nn::Parameter* output_of(const Model& model) {
   return output ? output->parameter() : nullptr;
 }
 
-// Of heddle's own translators the files come from the tokenizers; of all others they are copied.
+// config.json of heddle's own translators names their tokenizers; the files beside it are copied.
 void save_quantized(LoadedModel& model, const std::string& out, const Json& quantization) {
   SaveOptions options{.dtype = DType::bf16, .quantization = quantization};
   if (model.model->config().is_own_format()) {
@@ -39,7 +39,7 @@ void save_quantized(LoadedModel& model, const std::string& out, const Json& quan
     options.searched_as = model.path;
   }
   save_model(out, *model.model, model.parameters, options);
-  if (!model.model->config().is_own_format()) copy_files_beside_weights(model.path, out);
+  copy_files_beside_weights(model.path, out);
 }
 
 }  // namespace
@@ -67,7 +67,9 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
     const bool is_wanted = p->is_linear_matrix() || is_output;
     if (!is_wanted || !fits_panels(*p)) {
       counts.kept += p->elements();
-      if (is_wanted) counts.whole.push_back(p->name());
+      for (const nn::Part& part : p->parts()) {
+        if (is_wanted) counts.whole.push_back(part.name);
+      }
       continue;
     }
     p->take(QuantizedTensor::rounded(p->value(), is_output ? format.output_bits : format.bits,
@@ -83,15 +85,18 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
 QuantizedModel quantize_model(const std::string& path, const std::string& out,
                               const QuantizeOptions& options) {
   const std::string folder = find_model_dir(path);
+  const LoadOptions as_it_is{.tokenizers = LoadOptions::Tokenizers::if_there};
   NewModelFolder target(out, folder, options.overwrite);
-  LoadedModel model = load_model(folder, {.tokenizers = LoadOptions::Tokenizers::if_there});
-  if (options.before) options.before(model);
   QuantizedModel result;
-  result.counts = quantize_weights(*model.model, model.parameters, options.format, folder);
-  if (options.behind) options.behind(model);
-  target.write([&](const std::string& made) {
-    save_quantized(model, made, quantization_config(options.format));
-  });
+  {
+    LoadedModel model = load_model(folder, as_it_is);
+    if (options.before) options.before(model);
+    result.counts = quantize_weights(*model.model, model.parameters, options.format, folder);
+    target.write([&](const std::string& made) {
+      save_quantized(model, made, quantization_config(options.format));
+    });
+  }
+  if (options.after) options.after(load_model(out, as_it_is));
   std::error_code ignored;
   result.bytes =
       static_cast<int64_t>(std::filesystem::file_size(join_path(out, kWeightsName), ignored));

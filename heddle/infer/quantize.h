@@ -21,14 +21,16 @@ Json quantization_config(const QuantizedFormat& format);
 
 /// What was rounded, in weights.
 struct QuantizedCounts {
-  int64_t layers = 0;              ///< of matrices of linear layers
-  int64_t output = 0;              ///< of the output projection and the table tied to it
-  int64_t kept = 0;                ///< all others
-  std::vector<std::string> whole;  ///< matrices of linear layers that panels of 32 rows do not fit
+  int64_t layers = 0;  ///< of matrices of linear layers
+  int64_t output = 0;  ///< of the output projection and the table tied to it
+  int64_t kept = 0;    ///< all others
+  /// Matrices of linear layers, by a checkpoint's names, that panels of 32 rows do not fit, and
+  /// those of one product with them.
+  std::vector<std::string> whole;
 };
 
 /// Rounds the matrices of a model's linear layers and that of its output projection; other tables,
-/// norms and biases stay as they are. Errors: usage for another format; data, naming
+/// norms and biases are left alone. Errors: usage for another format; data, naming
 /// `source`, for a model that is quantized already or has no such matrix.
 QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
                                  const QuantizedFormat& format, const std::string& source);
@@ -36,8 +38,8 @@ QuantizedCounts quantize_weights(const Model& model, nn::Parameters& parameters,
 struct QuantizeOptions {
   QuantizedFormat format = {};
   bool overwrite = false;  ///< a model that stands in the folder is replaced
-  /// Called with the model before its weights are rounded, and behind it.
-  std::function<void(const LoadedModel&)> before = {}, behind = {};
+  /// Called with the model before its weights are rounded, and with that of the folder written.
+  std::function<void(const LoadedModel&)> before = {}, after = {};
 };
 
 struct QuantizedModel {

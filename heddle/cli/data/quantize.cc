@@ -27,7 +27,7 @@ int bits_of_flag(const char* flag, const std::string& to) {
   return to == "int4" ? 4 : 8;
 }
 
-// Perplexity of a text, before and behind.
+// Perplexity of a text, before and after.
 class PerplexityChange {
  public:
   PerplexityChange(std::string model, std::string path, const Precision& precision)
@@ -70,7 +70,7 @@ void run(const Flags& flags) {
   std::optional<PerplexityChange> evaluation;
   if (!flags.text.empty()) {
     evaluation.emplace(flags.model, flags.text, precision);
-    options.before = options.behind = [&](const LoadedModel& m) { evaluation->add(m); };
+    options.before = options.after = [&](const LoadedModel& m) { evaluation->add(m); };
   }
   const QuantizedModel made = quantize_model(flags.model, flags.out, options);
   const QuantizedCounts& n = made.counts;
@@ -78,7 +78,7 @@ void run(const Flags& flags) {
   if (n.output > 0) {
     fmt::print(", {} of the output projection in {}", format_count(n.output), flags.output);
   }
-  fmt::print(" (groups of {}), {} as they were; {:.1f} MiB\n", group, format_count(n.kept),
+  fmt::print(" (groups of {}), {} not quantized; {:.1f} MiB\n", group, format_count(n.kept),
              static_cast<double>(made.bytes) / (1 << 20));
   if (evaluation) fmt::print("{}\n", evaluation->text());
   if (!n.whole.empty()) {
@@ -104,7 +104,7 @@ void add_quantize(Subcommand& app) {
                       "weights of a row that share a scale: 32 or 64");
   command
       .add_option("--evaluate", flags.text,
-                  "file of text: the perplexity of a language model before and behind")
+                  "file of text: the perplexity of a language model before and after")
       .type_name("FILE");
   command.add_flag("--overwrite", flags.options.overwrite,
                    "replace the model that stands in the folder");
