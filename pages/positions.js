@@ -21,11 +21,15 @@
       "the last ones hardly at all, like the hands of a clock. Sine and cosine of one frequency make a pair."],
     learned: ["Row 0 is added to the vector of the first token, row 1 to the second, and so on. The model learned these numbers in " +
       "training; nothing says what a column means, and there is no row beyond the last one: longer texts are refused."],
+    grid: ["A row is added to the vector of each cell of an image, line by line, after those of class tokens, if there are any. The model " +
+      "learned these numbers in training; nothing says what a column means. Images of other sizes get vectors in between."],
     rotary: ["Nothing is added to the tokens. Instead each pair of columns of every query and key is turned like the hand of a clock, by the angle " +
       "that stands here for its position. The product of a query and a key then depends on how far apart they are, not on where they stand.",
       "The first pairs turn fast and tell neighbours apart, the last ones turn slowly and tell far from near."],
     none: ["Nothing is added to the tokens: the same tokens in another order give the same vectors in that order. Attention alone sees a bag of words.",
       "A decoder still knows something of order, because a token sees only what came before it."],
+    recurrence: ["Nothing is added to the tokens. They are read one after the other, and each changes the state that the next one is read " +
+      "from: in another order the same tokens leave another state."],
     bias: ["Nothing is added to the tokens. Instead each head adds a number to the score of a query and a key, by how far apart the two stand and " +
       "which comes first: the model learned one for each bucket of distances. heddle explain shows them pair by pair."],
   }[d.kind];
@@ -62,7 +66,7 @@
     map.element,
     heddle.exportButtons("positions", {svg: () => map.svg(), json: () => ({kind: d.kind, columns: d.names,
       values: Array.from({length: rows}, (_, i) => Array.from({length: cols}, (_, j) => value(i, j)))})}));
-  if (d.kind === "none" || d.kind === "bias") return;
+  if (["none", "bias", "recurrence"].includes(d.kind)) return;
 
   // --- waves ------------------------------------------------------------------------------------
   if (rows > 1) {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/progress.h"
 #include "heddle/base/rounded.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/models/captioner.h"
 #include "heddle/ops/rope.h"
 
 namespace heddle::inspect {
@@ -18,6 +20,10 @@ constexpr const char* kNoneAbout =
 constexpr const char* kBiasAbout =
     "nothing is added to the tokens: each head adds a learned number to the score of a query and a "
     "key, by how far apart the two stand";
+
+constexpr const char* kRecurrenceAbout =
+    "nothing is added to the tokens: they are read one after the other, each from the state that "
+    "those before it have left, which tells their order";
 
 std::string sinusoidal_about(const nn::SinusoidalOptions& o) {
   const bool is_interleaved = o.layout == "interleaved";
@@ -67,7 +73,7 @@ const nn::Parameter* find_table(const nn::Parameters& parameters, const std::str
   for (const auto& p : parameters.all()) {
     const std::string& name = p->name();
     const bool is_table = name.ends_with("embed_positions.weight") ||
-                          name.ends_with("position_embeddings.weight") ||
+                          name.ends_with(".position_embeddings.weight") ||
                           name.ends_with("wpe.weight");
     if (is_table && (found == nullptr || name.find("." + stack + ".") != std::string::npos)) {
       found = p.get();
@@ -76,19 +82,40 @@ const nn::Parameter* find_table(const nn::Parameters& parameters, const std::str
   return found;
 }
 
+// The first `positions` rows of a learned table, or all.
+PositionTable rows_of(const nn::Parameter& table, const std::string& path, int64_t positions,
+                      int64_t offset) {
+  const int64_t rows = table.shape()[0] - offset;
+  check(positions <= rows, ErrorKind::data,
+        "{}: {} positions are asked for, the model learned {}; ask for at most so many", path,
+        positions, rows);
+  PositionTable t{.kind = "learned", .about = "learned in training: " + table.name()};
+  t.positions = positions == 0 ? rows : positions;
+  t.columns = table.shape()[1];
+  t.values = table.value().slice(0, offset, t.positions).to_floats();
+  name_columns(t);
+  return t;
+}
+
 PositionTable learned_table(const nn::Parameters& parameters, const std::string& path,
                             const std::string& stack, int64_t positions, int64_t offset) {
   const nn::Parameter* found = find_table(parameters, stack);
   check(found != nullptr, ErrorKind::data, "{}: the model has no table of learned positions", path);
-  const int64_t rows = found->shape()[0] - offset;
-  check(positions <= rows, ErrorKind::data,
-        "{}: {} positions are asked for, the model learned {}; ask for at most so many", path,
-        positions, rows);
-  PositionTable t{.kind = "learned", .about = "learned in training: " + found->name()};
-  t.positions = positions == 0 ? rows : positions;
-  t.columns = found->shape()[1];
-  t.values = found->value().slice(0, offset, t.positions).to_floats();
-  name_columns(t);
+  return rows_of(*found, path, positions, offset);
+}
+
+// Of images: that of the cells of their grid.
+PositionTable grid_table(const ImageModel& model, const std::string& path, int64_t positions) {
+  const nn::GridPositions* const learned = model.grid_positions();
+  check(learned != nullptr, ErrorKind::data,
+        "{}: a {} has not learned a vector for each cell of an image, so there is no such table",
+        path, model.config().type);
+  PositionTable t = rows_of(learned->table(), path, positions, 0);
+  t.kind = "grid";
+  const int64_t tokens = model.facts().tokens;
+  if (tokens > 0) t.about += fmt::format("; {} before the image, then", counted(tokens, "token"));
+  t.about += fmt::format("{} the cells of a grid of {} x {}, line by line", tokens > 0 ? "" : ";",
+                         learned->grid().height, learned->grid().width);
   return t;
 }
 
@@ -123,33 +150,50 @@ PositionTable position_table(const PositionOptions& o) {
   return t;
 }
 
-PositionTable model_positions(const std::string& model, const std::string& stack,
-                              int64_t positions) {
-  const LoadedModel m = load_model(model);
-  const auto* translator = m.model->as<EncoderDecoder>();
-  if (translator == nullptr) return learned_table(m.parameters, m.path, stack, positions, 0);
-  const EncoderDecoderFacts& facts = translator->facts();
+namespace {
+
+// Of an encoder or a decoder.
+PositionTable stack_table(const LoadedModel& m, const std::string& stack, int64_t positions) {
+  const EncoderDecoderFacts& facts = m.translator().facts();
   const PositionFacts& p = facts.positions;
   if (p.kind == "learned") {
     return learned_table(m.parameters, m.path, stack, positions, p.sinusoidal.offset);
   }
   constexpr int64_t kMany = 128;  // of a model that takes any number
-  if (positions == 0) positions = p.positions >= kAnyLength ? kMany : p.positions;
+  const bool is_bounded = p.positions > 0 && p.positions < kAnyLength;
+  if (positions == 0) positions = is_bounded ? p.positions : kMany;
   // Rotary positions turn the columns of a head.
+  const bool is_recurrent = p.kind == "recurrence";
   const bool is_of_decoder = stack == "decoder" || facts.encoder_attention_heads == 0;
   const int64_t heads =
       is_of_decoder ? facts.decoder_attention_heads : facts.encoder_attention_heads;
   const int64_t rows = p.width > 0 ? p.width : m.model->width();
   const int64_t width = p.kind == "rotary" ? rows / heads : rows;
-  PositionTable t = position_table({.kind = p.kind,
+  PositionTable t = position_table({.kind = is_recurrent ? "none" : p.kind,
                                     .positions = positions,
                                     .width = width,
                                     .sinusoidal = p.sinusoidal,
                                     .base = p.rope_theta});
+  if (is_recurrent) t.kind = p.kind, t.about = kRecurrenceAbout;
   const bool has_bias = std::ranges::any_of(m.parameters.all(), [](const auto& parameter) {
     return parameter->name().ends_with("relative_attention_bias.weight");
   });
   if (t.kind == "none" && has_bias) t.kind = "bias", t.about = kBiasAbout;
+  return t;
+}
+
+}  // namespace
+
+PositionTable model_positions(const std::string& model, const std::string& stack,
+                              int64_t positions) {
+  const LoadedModel m = load_model(model);
+  if (const auto* images = m.model->as<ImageModel>()) return grid_table(*images, m.path, positions);
+  if (m.model->as<EncoderDecoder>() == nullptr) {
+    return learned_table(m.parameters, m.path, stack, positions, 0);
+  }
+  if (m.model->as<Captioner>() == nullptr) return stack_table(m, stack, positions);
+  PositionTable t = stack_table(m, "decoder", positions);
+  t.about += " (of the tokens of captions, not of the cells of an image)";
   return t;
 }
 

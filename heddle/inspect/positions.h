@@ -19,7 +19,9 @@ struct PositionOptions {
 };
 
 struct PositionTable {
-  std::string kind = {};   ///< or "bias": attention has one by distance, the tokens get nothing
+  /// Or "grid": learned, of the cells of an image; "bias": attention has one by distance, the
+  /// tokens get nothing; "recurrence": they get nothing, and are read in turn.
+  std::string kind = {};
   std::string about = {};  ///< what a number is: "PE(pos, 2i) = sin(..), .."
   int64_t positions = 0, columns = 0;
   std::vector<std::string> names = {};  ///< of the columns: "sin 0", "cos 0", ..
@@ -33,9 +35,10 @@ struct PositionTable {
 PositionTable position_table(const PositionOptions& options);
 
 /// The table of a model directory or run: the learned one of its encoder or decoder (`stack`, of
-/// other models ignored), or the computed one that its config names. positions 0: as many as there
-/// are learned ones, else max_position_embeddings.
-/// Errors: data if there is no such model, or more positions are asked for than were learned.
+/// other models, and of captioners, which have one decoder, ignored) or of the grid over its
+/// images, or the computed one that its config names. positions 0: as many as there are learned
+/// ones, else max_position_embeddings. Errors: data if there is no such model, it has no such
+/// table, or more positions are asked for than were learned.
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions);
 

@@ -14,7 +14,7 @@ namespace heddle {
 
 /// What tells a stack's positions apart.
 struct PositionFacts {
-  std::string kind = "learned";           ///< "sinusoidal", "rotary", "none"
+  std::string kind = "learned";           ///< "sinusoidal", "rotary", "recurrence", "none"
   int64_t positions = 0;                  ///< as many as the config has
   nn::SinusoidalOptions sinusoidal = {};  ///< its offset is that of learned tables too
   double rope_theta = 10000;

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/base/temporary.h"
+#include "tests/cli/vision_model.h"
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
@@ -109,6 +111,72 @@ TEST(Positions, bias_by_distance_is_said_where_tokens_are_given_nothing) {
   const PositionTable t = model_positions(t5, "encoder", 2);
   EXPECT_EQ(t.kind, "bias");
   EXPECT_NE(t.about.find("how far apart"), t.about.npos) << t.about;
+}
+
+// A model with random weights of that config, as a folder.
+void write_model(const std::string& folder, const std::string& config) {
+  nn::Parameters parameters(3);
+  save_model(folder, *make_model(nn::Scope(parameters), Json::parse(config)), parameters);
+}
+
+TEST(Positions, images_have_those_of_their_grid) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  for (const std::string name : {"vit", "deit"}) {
+    testing::write_vision_model(model, name);
+    const PositionTable t = model_positions(model, "encoder", 0);
+    const auto file = testing::vision_fixture(name);
+    const std::vector<float> wanted = floats(file, name + ".embeddings.position_embeddings");
+    EXPECT_EQ(t.kind, "grid");
+    EXPECT_EQ(t.positions, name == "vit" ? 10 : 11);
+    EXPECT_EQ(t.values, wanted);
+    EXPECT_NE(t.about.find(name == "vit" ? "1 token before" : "2 tokens before"), t.about.npos);
+    EXPECT_NE(t.about.find("3 x 3"), t.about.npos) << t.about;
+  }
+  const std::string cct = (folder / "cct").string();
+  write_model(cct, R"({"model_type": "cct", "image_size": 16, "hidden_size": 16,
+      "num_hidden_layers": 1, "num_attention_heads": 2})");
+  const PositionTable t = model_positions(cct, "encoder", 2);
+  EXPECT_EQ(t.kind, "grid");
+  EXPECT_EQ(t.columns, 16);
+  EXPECT_NE(t.about.find("positional_emb"), t.about.npos) << t.about;
+  EXPECT_EQ(t.about.find("before the image"), t.about.npos) << t.about;
+}
+
+TEST(Positions, queries_of_a_detector_are_none) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  testing::write_vision_model(model, "detr");
+  expect_error(ErrorKind::data, {"detr", "no such table"},
+               [&] { model_positions(model, "encoder", 0); });
+}
+
+TEST(Positions, recurrence_tells_order_without_any) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  write_model(model, R"({"model_type": "rnn_seq2seq", "vocab_size": 30, "embedding_size": 8,
+      "hidden_size": 8, "encoder_hidden_size": 4})");
+  for (const char* stack : {"encoder", "decoder"}) {
+    const PositionTable t = model_positions(model, stack, 2);
+    EXPECT_EQ(t.kind, "recurrence");
+    EXPECT_NE(t.about.find("one after the other"), t.about.npos) << t.about;
+  }
+  EXPECT_EQ(model_positions(model, "encoder", 0).positions, 128);  // any number is taken
+}
+
+TEST(Positions, captioner_has_those_of_its_words_alone) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  const std::string common = R"({"model_type": "captioner", "vocab_size": 20, "hidden_size": 16,
+      "memory_size": 8, "image_size": 16, "backbone_config": {"model_type": "resnet",
+      "norm": "group", "norm_groups": 2, "layer_type": "plain", "stem": "cifar",
+      "downsample": "pool", "embedding_size": 4, "hidden_sizes": [8], "depths": [0]})";
+  write_model(model, common + "}");
+  const PositionTable t = model_positions(model, "encoder", 2);
+  EXPECT_EQ(t.kind, "recurrence");
+  EXPECT_NE(t.about.find("of the tokens of captions"), t.about.npos) << t.about;
+  write_model(model, common + R"(, "decoder_type": "transformer", "decoder_attention_heads": 2})");
+  EXPECT_EQ(model_positions(model, "encoder", 2).kind, "sinusoidal");
 }
 
 }  // namespace

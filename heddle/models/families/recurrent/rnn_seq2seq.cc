@@ -92,7 +92,7 @@ EncoderDecoderFacts facts_of(const RnnSeq2SeqConfig& c) {
           .decoder_layers = c.decoder_layers,
           .cross_attention_layers = c.attends() ? 1 : 0,
           .decoder_attention_heads = 1,
-          .positions = {.kind = "none"},
+          .positions = {.kind = "recurrence"},
           .cache_width = (c.cell == "lstm" ? 2 : 1) * h,
           .multiplied = c.target_vocab_size() * c.embedding_size +
                         gates * h * (c.embedding_size + c.memory_width() + h) +
