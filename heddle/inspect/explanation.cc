@@ -21,6 +21,7 @@ struct HeadNumbers {
   Matrix bias;  // of each pair, by the distance between them; no rows: there is none
   Matrix mask;
   bool is_windowed = false;  // keys that are far behind are hidden, too
+  Matrix w;                  // of scores that are no products: what their network has learned
   // How the scores came about.
   std::string formula = "S = Q Kᵀ";
   std::string text =
@@ -44,6 +45,22 @@ Matrix scores_of(const Matrix& q, const Matrix& k, Score score) {
         sum += score == Score::dot ? x * y : -(x - y) * (x - y) / 2;
       }
       s.at(i, j) = sum;
+    }
+  }
+  return s;
+}
+
+// Those of a small network of this head. w: [1, d] of additive, [1, 2 d] of linear scores
+Matrix network_scores(const HeadNumbers& head, Scoring scoring) {
+  const Matrix &q = head.q, &k = head.k, &w = head.w;
+  Matrix s(q.rows, k.rows);
+  for (int64_t i = 0; i < q.rows; ++i) {
+    for (int64_t j = 0; j < k.rows; ++j) {
+      for (int64_t d = 0; d < q.cols; ++d) {
+        const double x = q.at(i, d), y = k.at(j, d);
+        s.at(i, j) += scoring == Scoring::additive ? w.at(0, d) * std::tanh(x + y)
+                                                   : w.at(0, d) * x + w.at(0, q.cols + d) * y;
+      }
     }
   }
   return s;
@@ -91,6 +108,14 @@ void add_pairs(Explanation& e, std::string key, std::string name, std::string fo
 
 // Scores, divided, masked, softmax, weighted sum.
 void add_steps(Explanation& e, const HeadNumbers& head) {
+  if (head.w.rows > 0) {
+    e.steps.push_back({"score_weights",
+                       "Weights of the scores",
+                       "w",
+                       "Learned in training: by these numbers a query is compared with a key.",
+                       head.w,
+                       {"w"}});
+  }
   add_pairs(e, "scores", "Scores", head.formula, head.text, head.scores);
   Matrix scaled = head.scores;
   for (double& x : scaled.values) x /= e.divisor;
@@ -186,6 +211,7 @@ std::vector<std::string> numbered(const char* name, int64_t count) {
 struct Seen {
   nn::AttentionSteps steps;
   HeadNumbers head;
+  Scoring scoring = Scoring::dot;
   float scale = 0;
   int64_t key_head = 0, key_heads = 1;  // that serves the head, out of so many
   std::optional<ByDistance> distance = {};
@@ -291,11 +317,10 @@ Seen see(const AskedCall& asked) {
       return;
     }
     const nn::DotInputs& in = *call.dot();
-    // The steps are those of dot products; others would be shown numbers that were never computed.
-    check(in.options->scoring == Scoring::dot, ErrorKind::usage,
-          "{} compares queries and keys by additive or linear scores; explain follows dot products "
-          "only (heddle attention shows the weights)",
-          asked.path);
+    seen.scoring = in.options->scoring;
+    if (seen.scoring != Scoring::dot) {
+      h.w = matrix_of(in.options->score_weight.slice(0, head, 1));
+    }
     const int64_t width = in.q.size(1) / call.heads();
     h.q = chosen_row(matrix_of_rows(in.q, queries, head * width, width), asked.query);
     seen.key_head = in.options->key_head(head), seen.key_heads = in.options->heads_of_keys();
@@ -370,6 +395,24 @@ std::string projected(const char* symbol, const char* from, int64_t in, int64_t 
   return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, in, out);
 }
 
+void compute_scores(Seen& seen) {
+  HeadNumbers& head = seen.head;
+  if (seen.scoring == Scoring::dot) {
+    head.scores = scores_of(head.q, head.k, Score::dot);
+    return;
+  }
+  head.scores = network_scores(head, seen.scoring);
+  const bool is_additive = seen.scoring == Scoring::additive;
+  head.formula = is_additive ? "S[i, j] = tanh(q_i + k_j) · w" : "S[i, j] = [q_i; k_j] · w";
+  head.text =
+      is_additive
+          ? "How well each query (row) fits each key (column): their sum goes through tanh, "
+            "and w says what counts of it."
+          : "How well each query (row) fits each key (column), by one linear layer over "
+            "both. What it makes of the query is the same for every key, so that the "
+            "weights do not depend on it.";
+}
+
 // Of a recurrent decoder: its states ask, and a context goes into the cell.
 void explain_states(Explanation& e, const Seen& seen) {
   const nn::AttentionSteps& steps = seen.steps;
@@ -403,10 +446,11 @@ void explain_call(Explanation& e, const AskedCall& asked) {
   Seen seen = see(asked);
   HeadNumbers& head = seen.head;
   const int64_t width = head.q.cols, begin = asked.head * width, d = seen.steps.x.size(1);
-  head.scores = scores_of(head.q, head.k, Score::dot);
+  compute_scores(seen);
   e.queries = asked.queries, e.keys = asked.keys;
-  e.divisor = seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)
-                              : std::sqrt(static_cast<double>(width));
+  e.divisor = head.w.rows > 0   ? 1
+              : seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)
+                                : std::sqrt(static_cast<double>(width));
   if (!seen.steps.output.defined()) return explain_states(e, seen);
   const auto what = [&](const char* format) {
     return fmt::format(fmt::runtime(format), fmt::arg("row", asked.row));

@@ -65,7 +65,7 @@ struct AskedCall {
 
 /// The steps of a head of a model, from the inputs X to the output of the whole call, added to e.
 /// The projections are the model's; scores and what follows are computed again from them in
-/// float64. Errors: usage for scores other than dot products.
+/// float64.
 void explain_call(Explanation& e, const AskedCall& asked);
 
 struct ExplainedHead {

@@ -172,22 +172,27 @@ TEST(ExplainedBias, steps_are_the_models_own_numbers) {
   EXPECT_GT(largest_bias, 1e-3);
 }
 
+// A translator with a recurrent decoder that compares its states so with the source's.
+Subject open_recurrent(const TemporaryFolder& folder, const std::string& scoring,
+                       const std::string& size) {
+  nn::Parameters parameters(1);
+  const auto model =
+      make_model(nn::Scope(parameters),
+                 Json::parse(fmt::format(R"({{"model_type": "rnn_seq2seq", "vocab_size": 312,
+          "embedding_size": 12, "hidden_size": 16, "encoder_hidden_size": 8,
+          "attention_scoring": "{}", "attention_size": {}}})",
+                                         scoring, size)));
+  save_model(folder / "model", *model, parameters);
+  testing::shared_tokenizer().save(folder / "model/tokenizer.model");
+  return Subject::open(folder / "model", {.source = "the old man", .target = "a man"});
+}
+
 // A recurrent decoder, whose states ask and whose contexts go into its cell as they are.
 TEST(ExplainedStates, steps_are_the_models_own_numbers_and_no_matrix_follows) {
   for (const char* size : {"0", "6"}) {  // states are compared themselves, or projected
     SCOPED_TRACE(size);
     const TemporaryFolder folder;
-    nn::Parameters parameters(1);
-    const auto model =
-        make_model(nn::Scope(parameters),
-                   Json::parse(fmt::format(R"({{"model_type": "rnn_seq2seq", "vocab_size": 312,
-            "embedding_size": 12, "hidden_size": 16, "encoder_hidden_size": 8,
-            "attention_scoring": "scaled_dot", "attention_size": {}}})",
-                                           size)));
-    save_model(folder / "model", *model, parameters);
-    testing::shared_tokenizer().save(folder / "model/tokenizer.model");
-    const Subject subject =
-        Subject::open(folder / "model", {.source = "the old man", .target = "a man"});
+    const Subject subject = open_recurrent(folder, "scaled_dot", size);
     const std::vector<HeadMap> maps = attention_maps(subject, {.importance = false});
     ASSERT_EQ(maps.size(), 1u);
     const Explanation e = explain_head(subject, {});
@@ -206,6 +211,31 @@ TEST(ExplainedStates, steps_are_the_models_own_numbers_and_no_matrix_follows) {
               std::string(size) == "0");
     EXPECT_EQ(std::ranges::count(e.steps, "concat", &ExplainedStep::key), 0);
     EXPECT_NE(step_of(e, "output").text.find("given beside the token"), std::string::npos);
+  }
+}
+
+// By a network, whose weights are a step of their own, and nothing is divided.
+TEST(ExplainedStates, scores_that_are_no_products_are_the_models_own) {
+  for (const std::string scoring : {"additive", "linear"}) {
+    SCOPED_TRACE(scoring);
+    const TemporaryFolder folder;
+    const Subject subject = open_recurrent(folder, scoring, "6");
+    const std::vector<HeadMap> maps = attention_maps(subject, {.importance = false});
+    const Explanation e = explain_head(subject, {});
+    EXPECT_EQ(e.divisor, 1);
+    EXPECT_EQ(step_of(e, "score_weights").result.cols, scoring == "additive" ? 6 : 12);
+    const ExplainedStep& scores = step_of(e, "scores");
+    EXPECT_EQ(scores.formula.find("tanh") != std::string::npos, scoring == "additive");
+    EXPECT_NE(scores.result.at(0, 0), scores.result.at(0, 1));
+    const Matrix& weights = step_of(e, "weights").result;
+    ASSERT_EQ(weights.values.size(), maps[0].weights.size());
+    for (size_t i = 0; i < weights.values.size(); ++i) {
+      EXPECT_NEAR(weights.values[i], maps[0].weights[i], 1e-6);
+    }
+    const Matrix &sum = step_of(e, "sum").result, &output = step_of(e, "output").result;
+    for (size_t i = 0; i < sum.values.size(); ++i) {
+      EXPECT_NEAR(sum.values[i], output.values[i], 1e-6);
+    }
   }
 }
 
