@@ -50,9 +50,20 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
 
 void check_utf8(std::string_view text, const std::string& where) {
   if (const auto at = first_invalid_utf8(text)) {
+    check_no_image(text, where);
     fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
          where, static_cast<unsigned char>(text[*at]), *at);
   }
+}
+
+void check_no_image(std::string_view bytes, const std::string& where) {
+  const char* const format = bytes.starts_with("\x89PNG")        ? "PNG"
+                             : bytes.starts_with("\xFF\xD8\xFF") ? "JPEG"
+                                                                 : nullptr;
+  check(format == nullptr, ErrorKind::data,
+        "{}: this is an image ({}), and text is needed; images are for heddle classify, detect, "
+        "caption and embed, and for training tasks that read them",
+        where, format == nullptr ? "" : format);
 }
 
 int64_t count_characters(std::string_view text) {

@@ -18,8 +18,11 @@ std::optional<size_t> first_invalid_utf8(std::string_view text);
 /// What stands for a character that is none, or is not whole: U+FFFD.
 inline constexpr std::string_view kUnknownCharacter = "\xEF\xBF\xBD";
 
-/// `where` ("FILE", "line 3") opens the message. Errors: data if the text is not UTF-8.
+/// `where` ("FILE", "line 3") opens the message. Errors: data if the text is not UTF-8, or an
+/// image.
 void check_utf8(std::string_view text, const std::string& where);
+/// For bytes that are not text. Errors: data, saying so, if a PNG or JPEG file begins like them.
+void check_no_image(std::string_view bytes, const std::string& where);
 
 /// Bytes of the well-formed sequence that a text begins with; 0 if there is none, or no text.
 size_t utf8_length(std::string_view text);

@@ -115,6 +115,14 @@ TEST(LineReader, gzip_that_repeats_itself_is_read) {
   EXPECT_EQ(LineReader(path).rest(), times(text, 70));
 }
 
+TEST(LineReader, image_is_no_text_in_another_encoding) {
+  const auto check_line = [](std::string_view line) { check_line_utf8(line, "x.png", 1); };
+  expect_error(ErrorKind::data, {"x.png: line 1: this is an image (PNG)", "heddle classify"},
+               [&] { check_line("\x89PNG"); });
+  expect_error(ErrorKind::data, {"line 1 is not UTF-8 (byte 0x89 at column 2)", "iconv"},
+               [&] { check_line("a\x89PNG"); });
+}
+
 TEST(LineReader, missing_file_and_folder_are_data_errors_with_the_path) {
   TemporaryFolder folder;
   expect_error(ErrorKind::data, {"none.txt", "No such file"},

@@ -74,6 +74,14 @@ TEST(Utf8, check_says_where_and_which_byte) {
                [] { check_utf8("ab\xFFz", "line 3"); });
 }
 
+TEST(Utf8, an_image_in_place_of_a_text_is_called_one) {
+  expect_error(ErrorKind::data, {"line 1: this is an image (PNG)", "heddle classify"},
+               [] { check_utf8("\x89PNG\r", "line 1"); });
+  expect_error(ErrorKind::data, {"x.jpg: this is an image (JPEG)"},
+               [] { check_utf8("\xFF\xD8\xFF\xE0", "x.jpg"); });
+  expect_error(ErrorKind::data, {"not UTF-8"}, [] { check_utf8("\xFF\xD8", "line 1"); });
+}
+
 TEST(Strings, commas_split_and_empty_parts_are_left_out) {
   using Parts = std::vector<std::string>;
   EXPECT_EQ(split_at_commas("query,value"), (Parts{"query", "value"}));

@@ -217,6 +217,7 @@ bool LineReader::next(std::string& line) {
 
 void check_line_utf8(std::string_view line, const std::string& path, int64_t number) {
   if (const auto at = first_invalid_utf8(line)) {
+    check_no_image(line, fmt::format("{}: line {}", path, number));
     fail(ErrorKind::data,
          "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
          path, number, static_cast<uint8_t>(line[*at]), *at + 1);
