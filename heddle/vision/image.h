@@ -44,10 +44,11 @@ inline constexpr int64_t kMostPixels = 178'956'970;
 
 /// A JPEG or PNG file as red, green and blue, to the bit what Pillow's convert("RGB") gives: grey
 /// is repeated, a palette looked up, transparency dropped, CMYK multiplied out; of 16 bits the
-/// upper 8 count. The orientation in a camera's EXIF data is not looked at. JPEG: the integer
-/// inverse transform and smooth upsampling of libjpeg-turbo. Errors, with `name` in front: data for
-/// bytes of another kind, a file that is cut short or damaged, more than kMostPixels pixels, an
-/// animation, a JPEG file of more than 100 scans.
+/// upper 8 count (in grey too, where Pillow cuts all above 255 off at 255). The orientation in a
+/// camera's EXIF data is not looked at. JPEG: the integer inverse transform and smooth upsampling
+/// of libjpeg-turbo. Errors, with `name` in front: data for bytes of another kind, a file that is
+/// cut short or damaged, more than kMostPixels pixels, an animation, a JPEG file of more than 100
+/// scans.
 Image decode_image(std::span<const std::byte> bytes, const std::string& name);
 /// The same of a file. Errors: those of read_file() too.
 Image read_image(const std::string& path);

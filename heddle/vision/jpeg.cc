@@ -23,6 +23,7 @@ struct JpegReader {
   jpeg_progress_mgr progress = {};
   std::jmp_buf caller = {};
   char message[JMSG_LENGTH_MAX] = {};
+  bool is_too_large = false;
 
   static JpegReader& of(j_common_ptr common) {
     return *static_cast<JpegReader*>(common->client_data);
@@ -31,6 +32,7 @@ struct JpegReader {
 };
 
 void on_error(j_common_ptr common) {
+  JpegReader::of(common).is_too_large = common->err->msg_code == JERR_IMAGE_TOO_BIG;
   common->err->format_message(common, JpegReader::of(common).message);
   JpegReader::of(common).give_up();
 }
@@ -116,7 +118,8 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
     std::vector<uint8_t> row(static_cast<size_t>(image.width) * 4);
     is_whole = read_rows(reader, image, row.data());
   }
-  check(is_whole, ErrorKind::data, "{}: the JPEG file is cut short or damaged: {}", name,
+  check(is_whole, ErrorKind::data, "{}: the JPEG file is {}: {}", name,
+        reader.is_too_large ? "too large" : "cut short or damaged",
         static_cast<const char*>(reader.message));
   return image;
 }

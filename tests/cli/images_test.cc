@@ -103,6 +103,24 @@ TEST_F(Images, run_goes_on_with_its_own_data_alone) {
   EXPECT_NE(read_file(path("kept/train.json")), settings);
 }
 
+// One label that is far off makes all those between.
+TEST_F(Images, labels_of_no_image_are_said_in_one_line) {
+  fs::create_directory(path("far"));
+  for (const std::string part : {"train", "test"}) {
+    write_file(path("far/") + part + "-images-idx3-ubyte",
+               idx_file({8, 12, 12}, std::string(8 * 144, '\x55')));
+    write_file(path("far/") + part + "-labels-idx1-ubyte",
+               idx_file({8}, std::string("\0\1\0\1\0\1\0\xFA", 8)));
+  }
+  const CliResult result = train("far-run", {"--data", path("far"), "--max-updates", "1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("no image to train on has the label '2', '3', '4', '5', '6' and 243 "
+                            "more"),
+            result.err.npos)
+      << result.err;
+  EXPECT_EQ(result.err.find("no image to train on"), result.err.rfind("no image to train on"));
+}
+
 TEST_F(Images, settings_that_images_do_not_fit_are_refused_and_leave_no_run) {
   const auto refused = [](const std::vector<std::string>& flags, int code,
                           const std::string& words) {

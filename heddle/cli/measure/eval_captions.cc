@@ -35,7 +35,7 @@ std::vector<NamedSource> sets_of(const std::string& path) {
   if (found.unseen) sets.push_back({"unseen", found.unseen()});
   if (!sets.empty()) return sets;
   log_info("eval: {} has no images that are held out; all of them are judged", path);
-  sets.push_back({"train", found.train()});
+  sets.push_back({"all", found.train()});
   return sets;
 }
 

@@ -120,10 +120,12 @@ FoundModel read_folder(const std::string& path) {
 
 void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::string& path) {
   using Reads = LoadOptions::Reads;
+  const bool writes_captions = folder.family->hub.head == Head::caption;
   check(reads == Reads::anything || !folder.family->reads_images(), ErrorKind::data,
-        "{}: this {} reads images, and a model that reads texts is needed here; heddle "
-        "caption, classify, detect, embed, eval, forward, attention and explain take images",
-        path, folder.family->type);
+        "{}: this {} reads images, and a model that reads texts is needed here; heddle {} take it",
+        path, folder.family->type,
+        writes_captions ? "caption, eval --data, forward and analyze"
+                        : "classify, detect, embed, eval, forward, attention and explain");
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
         folder.family->type);

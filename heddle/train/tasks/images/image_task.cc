@@ -48,6 +48,21 @@ void check_first(const TrainConfig& config, const RunPaths& paths, const ImageSo
                   own.cache_edge > 0 ? std::min(own.cache_edge, size.height) : size.height);
 }
 
+// Of labels that no image has, the first few.
+void warn_of_empty(const ImageSet& train, const std::string& path) {
+  constexpr size_t kSaid = 5;
+  std::vector<std::string> empty;
+  const std::vector<std::vector<int64_t>> classes = train.by_label();
+  for (size_t c = 0; c < classes.size(); ++c) {
+    if (classes[c].empty()) empty.push_back(fmt::format("'{}'", train.labels()[c]));
+  }
+  if (empty.empty()) return;
+  const size_t more = empty.size() - std::min(empty.size(), kSaid);
+  empty.resize(empty.size() - more);
+  log_warning("{}: no image to train on has the label {}{}", path, fmt::join(empty, ", "),
+              more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 ImageData open_images(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
   const auto& own = config.task_config.as<ImageFields>();
   const CacheLog log = [](std::string_view text) { log_info("{}", text); };
@@ -73,11 +88,7 @@ ImageData open_images(const TrainConfig& config, const RunPaths& paths, const st
     options.path = paths.unlabelled;
     unlabelled.push_back(open_unlabelled_set(options, log));
   }
-  const std::vector<std::vector<int64_t>> classes = split.train.by_label();
-  for (size_t c = 0; c < classes.size(); ++c) {
-    if (!classes[c].empty()) continue;
-    log_warning("{}: no image to train on has the label '{}'", paths.data, split.train.labels()[c]);
-  }
+  warn_of_empty(split.train, paths.data);
   return {ImagePool(split.train, std::move(unlabelled)), split.val};
 }
 
