@@ -228,6 +228,7 @@ TEST_F(CaptionCommand, evaluation_judges_what_the_images_show) {
   const CliResult text =
       run_heddle({"eval", path("run"), "--data", path("set/val.jsonl"), "--beam", "2"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(text.out.starts_with("all: ")) << text.out;  // it holds nothing out
   EXPECT_NE(text.out.find("asked for by kind"), text.out.npos) << text.out;
   EXPECT_NE(text.out.find("\n  BLEU  "), text.out.npos) << text.out;
 }
@@ -334,8 +335,43 @@ TEST_F(CaptionCommand, a_checkpoint_is_what_a_captioner_looks_by) {
   expect_refused(train("none", {"--backbone", path("run")}), 3, "writes captions");
 }
 
+// Swin's classifiers have no norm of the last stage's map: it begins as any norm does.
+TEST_F(CaptionCommand, a_swin_checkpoint_lacks_the_norm_of_its_map_alone) {
+  const std::string looks = path("swin");
+  write_vision_model(looks, "swin");
+  const CliResult trained =
+      train("swin-run", {"--backbone", looks, "--max-updates", "2", "--freeze", "backbone"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const auto [same, changed] = compare_backbone(looks, path("swin-run"));
+  EXPECT_GT(same, 40);
+  EXPECT_EQ(changed, 2);
+  const auto made = SafetensorsFile::open(path("swin-run/last/model.safetensors"));
+  const std::string norm = "model.backbone.hidden_states_norms.stage2.";
+  EXPECT_EQ(made.info(norm + "weight").floats(), std::vector<float>(24, 1.0f));
+  EXPECT_EQ(made.info(norm + "bias").floats(), std::vector<float>(24, 0.0f));
+  const CliResult found = run_heddle({"caption", path("swin-run"), image(1)});
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+}
+
+// How its images are prepared comes along.
+TEST_F(CaptionCommand, a_quantized_captioner_writes_captions) {
+  for (const char* run : {"run", "blocks"}) {
+    const std::string made = path(std::string(run) + "-int8");
+    const CliResult quantized = run_heddle({"quantize", path(run), "--to", "int8", "-o", made});
+    ASSERT_EQ(quantized.exit_code, 0) << quantized.err;
+    EXPECT_EQ(Json::load(made + "/preprocessor_config.json"),
+              Json::load(path(std::string(run) + "/last/preprocessor_config.json")));
+    const CliResult found = run_heddle({"caption", made, image(1)});
+    EXPECT_EQ(found.exit_code, 0) << found.err;
+    const CliResult judged = run_heddle({"eval", made, "--data", path("set")});
+    EXPECT_EQ(judged.exit_code, 0) << judged.err;
+  }
+}
+
 TEST_F(CaptionCommand, models_and_files_that_do_not_fit_are_refused) {
-  expect_refused(run_heddle({"translate", path("run"), image(1)}), 3, "reads images");
+  expect_refused(run_heddle({"translate", path("run"), image(1)}), 3,
+                 "reads images, and a model that reads texts is needed here; heddle caption, eval "
+                 "--data, forward and analyze take it");
   expect_refused(run_heddle({"generate", path("run"), "--prompt", "a"}), 3, "reads images");
   expect_refused(run_heddle({"classify", path("run"), image(1)}), 3, "writes captions");
   for (const char* command : {"attention", "explain"}) {

@@ -368,6 +368,47 @@ TEST_F(Detect, processor_that_crops_is_refused) {
   EXPECT_EQ(resized.exit_code, 0) << resized.err;
 }
 
+// Its weights are a checkpoint's, frozen or not, and pixels become numbers as its folder says;
+// images keep the size that a detector's have.
+TEST_F(Detect, a_checkpoint_is_what_a_detector_begins_with) {
+  for (const auto& [name, fixture] : {std::pair<std::string, std::string>{"vit", "vit"},
+                                      {"swin", "swin"},
+                                      {"resnet", "../resnet/basic"}}) {
+    SCOPED_TRACE(name);
+    write_vision_model(path(name), fixture);
+    const auto theirs = SafetensorsFile::open(path(name + "/model.safetensors"));
+    const CliResult trained = train(
+        name + "-run", {"--backbone", path(name), "--freeze", "backbone", "--max-updates", "2"});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    const auto ours = SafetensorsFile::open(path(name + "-run/last/model.safetensors"));
+    const std::string inner = "model.backbone.conv_encoder.model.";
+    int64_t same = 0;
+    for (const std::string& tensor : ours.names()) {
+      if (!tensor.starts_with(inner)) continue;
+      const std::string bare = tensor.substr(inner.size());
+      const auto there = std::ranges::find_if(theirs.names(), [&](const std::string& n) {
+        return n == bare || n.ends_with("." + bare);
+      });
+      if (there == theirs.names().end()) {
+        EXPECT_TRUE(bare.starts_with("hidden_states_norms.")) << bare;
+        continue;
+      }
+      EXPECT_EQ(theirs.info(*there).floats(), ours.info(tensor).floats()) << bare;
+      ++same;
+    }
+    EXPECT_GE(same, 20);
+    const Json processor = Json::load(path(name + "-run/last/preprocessor_config.json"));
+    EXPECT_EQ(processor.at("image_mean").dump(), "[0.5, 0.5, 0.5]");
+    EXPECT_FALSE(processor.at("do_resize").as_bool());
+    const CliResult found = run_heddle({"detect", path(name + "-run"), fixture_image("rgb.png")});
+    EXPECT_EQ(found.exit_code, 0) << found.err;
+  }
+  const CliResult tuned = train("begun", {"--backbone", path("resnet"), "--max-updates", "2"});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+  expect_refused(tune("begun", "both", {"--backbone", path("resnet")}), 2, "give one of them");
+  expect_refused(train("gone", {"--backbone", path("gone-model")}), 3, "gone-model");
+}
+
 TEST_F(Detect, settings_without_effect_are_refused) {
   expect_refused(train("none", {"--val-data", path("none.json")}), 2, "--drawn-held-out");
   expect_refused(train("none", {"--longest-edge", "100"}), 2, "--shortest-edge");

@@ -21,6 +21,7 @@
 #include "heddle/train/batches/caption_batch.h"
 #include "heddle/train/metrics/caption_scores.h"
 #include "heddle/train/tasks/images/pixel_task.h"
+#include "heddle/train/tasks/images/trained_backbone.h"
 #include "heddle/train/tasks/losses.h"
 
 namespace heddle::train {
@@ -50,18 +51,12 @@ struct CaptionFields : TaskFields {
       check(path.empty() || path_exists(path), ErrorKind::data,
             "{}: there is no such file or folder; images with captions are needed", path);
     }
-    check(backbone.empty() || paths.from.empty(), ErrorKind::usage,
-          "train: `from` {} is a captioner with a backbone of its own, and `backbone` {} another; "
-          "give one of them",
-          paths.from, backbone);
-    if (!backbone.empty()) static_cast<void>(find_model_dir(backbone));
+    check_backbone(backbone, paths);
     if (paths.from.empty()) config.stack.config().check("config");  // before any image is read
   }
   template <class V>
   void fields(V& v) {
-    v("backbone", backbone,
-      "a model that reads images, whose config and weights the backbone begins with and whose "
-      "folder says how images are prepared; `freeze` backbone leaves it as it is");
+    v("backbone", backbone, TrainedBackbone::kAbout);
     v("image_edge", image_edge,
       "height and width that images are squeezed to; 0: those of the model that is begun from, "
       "else those of the images",
@@ -296,35 +291,13 @@ class CaptionTask final : public PixelTask {
             .precision = resolve_precision(config_.precision)};
   }
 
-  // Batch norms stay as they were, as below detectors.
   void begin_backbone() {
-    backbone_.emplace(load_image_reader(fields().backbone));
-    processor_ = backbone_->processor;
-    Json json = backbone_->loaded.model->config().json();
-    for (const char* key : {"id2label", "label2id", "architectures", "torch_dtype"})
-      json.erase(key);
-    const Json* norm = json.find("norm");
-    if (norm != nullptr && *norm == Json("batch")) json["norm"] = "frozen_batch";
-    set_from_string(config_.stack.fields(), "backbone_config", json.dump());
+    backbone_.emplace(fields().backbone);
+    processor_ = backbone_->processor();
+    set_from_string(config_.stack.fields(), "backbone_config", backbone_->config().dump());
   }
-  // By the names below the prefixes of both.
   void take_weights() override {
-    if (!backbone_) return;
-    const std::string base = backbone_->loaded.model->names().base + ".", own = "model.backbone.";
-    std::map<std::string, const nn::Parameter*> known;
-    for (const auto& p : backbone_->loaded.parameters.all()) {
-      const std::string& name = p->name();
-      known[name.starts_with(base) ? name.substr(base.size()) : name] = p.get();
-    }
-    for (auto& p : whole_parameters().all()) {
-      if (!p->name().starts_with(own)) continue;
-      const auto found = known.find(p->name().substr(own.size()));
-      check(found != known.end() && found->second->shape() == p->shape(), ErrorKind::data,
-            "{}: it has no weight for '{}', {}", fields().backbone, p->name(), p->shape().str());
-      const std::vector<float> values = found->second->value().to_floats();
-      std::ranges::copy(values, p->value().data<float>());
-      p->changed(true);
-    }
+    if (backbone_) backbone_->copy_weights(whole_parameters(), "model.backbone.");
     backbone_.reset();
   }
 
@@ -477,7 +450,7 @@ class CaptionTask final : public PixelTask {
   }
 
   CaptionSplit images_;
-  std::optional<ImageReader> backbone_;  // until its weights are taken
+  std::optional<TrainedBackbone> backbone_;  // until its weights are taken
   Tokenizer tokenizer_;
   CaptionIds train_ids_, val_ids_;
   std::optional<CaptionNumbers> numbers_;  // of train_ids_

@@ -17,6 +17,7 @@
 #include "heddle/train/tasks/images/detector_doctor.h"
 #include "heddle/train/tasks/images/pixel_task.h"
 #include "heddle/train/tasks/images/set_loss.h"
+#include "heddle/train/tasks/images/trained_backbone.h"
 #include "heddle/vision/box_augment.h"
 
 namespace heddle::train {
@@ -26,7 +27,7 @@ struct DetectionFields : TaskFields {
   int64_t shortest_edge = 0, longest_edge = 0, batch_size = 8, cache_edge = 0;
   double val_share = 0.1, backbone_factor = 1;
   std::vector<std::string> class_names;
-  std::string drawn = "none";
+  std::string drawn = "none", backbone;
   BoxAugmentation augmentation;
   int64_t drawn_images = 20'000, drawn_held_out = 200, drawn_height = 128, drawn_width = 128;
 
@@ -88,6 +89,7 @@ struct DetectionFields : TaskFields {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
     }
+    check_backbone(backbone, paths);
     if (paths.from.empty()) config.stack.config().check("config");  // before any image is read
   }
   template <class V>
@@ -99,6 +101,7 @@ struct DetectionFields : TaskFields {
     v("longest_edge", longest_edge, "no edge gets longer; 0: no bound", between(0, 65535));
     v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
     augmentation.fields(v);
+    v("backbone", backbone, TrainedBackbone::kAbout);
     v("backbone_learning_rate_factor", backbone_factor,
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
@@ -263,9 +266,24 @@ class DetectionTask final : public PixelTask {
       processor_.image_mean = {0.485, 0.456, 0.406};  // ImageNet's, as of all DETRs
       processor_.image_std = {0.229, 0.224, 0.225};
     }
+    if (!fields().backbone.empty()) begin_backbone();
     if (fields().shortest_edge > 0) set_edges();
     check_sees_all(processor_, paths_.from);
     return open_images(config_, paths_, run_);
+  }
+  // Of its processor what makes numbers of pixels: how large images are is a detector's own.
+  void begin_backbone() {
+    backbone_.emplace(fields().backbone);
+    processor_ = backbone_->processor();
+    processor_.do_resize = processor_.do_center_crop = false;
+    processor_.size = processor_.crop_size = {};
+    processor_.shortest_edge = processor_.longest_edge = 0;
+    set_from_string(config_.stack.fields(), "backbone_config", backbone_->config().dump());
+  }
+  void take_weights() override {
+    if (backbone_)
+      backbone_->copy_weights(whole_parameters(), "model.backbone.conv_encoder.model.");
+    backbone_.reset();
   }
   void set_edges() {
     processor_.do_resize = true, processor_.do_center_crop = false;
@@ -369,6 +387,7 @@ class DetectionTask final : public PixelTask {
     return {judge(seen, 0, queries, objects, matches[0], facts().loss, true), std::move(judged)};
   }
 
+  std::optional<TrainedBackbone> backbone_;  // until its weights are taken
   ObjectSplit images_;
   DetectorDoctor doctor_;
   Json findings_;
