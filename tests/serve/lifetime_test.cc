@@ -167,8 +167,8 @@ TEST(ServiceLimits, levels_of_json_are_as_many_as_the_service_takes) {
   options.most_levels = 3;
   Running running(options);
   const auto status = [&](const char* more) {
-    return post(running.port(), "/v1/translations",
-                fmt::format(R"({{"text": ["a dog"], "x": {}}})", more))
+    return post(running.port(), "/v1/completions",
+                fmt::format(R"({{"prompt": ["a dog"], "max_tokens": 1, "x": {}}})", more))
         .status;
   };
   EXPECT_EQ(status("[[1]]"), 200);
