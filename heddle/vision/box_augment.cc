@@ -224,4 +224,24 @@ void copy_objects(BoxedImage& one, std::span<const BoxedImage> others, const Box
   }
 }
 
+BoxedImage augment_of_set(const BoxedSet& set, const BoxAugmentation& how, int64_t most,
+                          const AugmentDraw& draw) {
+  BoxedImage one = set.at(static_cast<int64_t>(draw.sample));
+  const ImageSize target = set.target(one.image.size());
+  BoxedImage changed;
+  if (const auto others = draw_mosaic(how, set.size, draw)) {
+    const std::array four = {std::move(one), set.at((*others)[0]), set.at((*others)[1]),
+                             set.at((*others)[2])};
+    changed = augment_mosaic(four, how, target, draw);
+  } else {
+    changed = augment_boxes(one, how, target, draw);
+  }
+  std::vector<BoxedImage> others;
+  for (const CopiedImage& c : draw_copied(how, set.size, draw)) {
+    others.push_back(augment_boxes(set.at(c.image), how, target, c.draw));
+  }
+  copy_objects(changed, others, how, most, draw);
+  return changed;
+}
+
 }  // namespace heddle

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -90,6 +91,18 @@ std::vector<CopiedImage> draw_copied(const BoxAugmentation& how, int64_t images,
 /// al. 2024, "DEIM", section 3.2 (who blend images); Dwibedi et al. 2017, "Cut, Paste and Learn".
 void copy_objects(BoxedImage& one, std::span<const BoxedImage> others, const BoxAugmentation& how,
                   int64_t most, const AugmentDraw& draw);
+
+/// Images with boxes, by their number.
+struct BoxedSet {
+  int64_t size = 0;
+  std::function<BoxedImage(int64_t)> at;
+  std::function<ImageSize(ImageSize)> target;  ///< what an image of a size is resized to
+};
+
+/// Image draw.sample of a set as a model that finds at most `most` objects is trained on it: all of
+/// the above in turn. A pure function of its arguments.
+BoxedImage augment_of_set(const BoxedSet& set, const BoxAugmentation& how, int64_t most,
+                          const AugmentDraw& draw);
 
 /// One of the eight positions of a square: 1 mirrors left and right, 2 top and bottom, 4 then makes
 /// rows of columns; 0 to 7.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/cli/model_fixture.h"
 #include "tests/cli/page_data.h"
@@ -228,6 +229,48 @@ TEST_F(ImagePages, augmentation_page_shows_every_setting_and_repeats_itself) {
   refused({"augment", image, "-o", page, "--random-erasing", "2"}, 2, "random_erasing");
   refused({"augment", image, "-o", page, "--color-jitter", "inf"}, 2, "finite number");
   refused({"augment", image, "-o", (folder / "none" / "p.html").string()}, 3, "does not exist");
+}
+
+// By the flags of detectors: of an image of a set, whose others a mosaic takes parts of.
+TEST_F(ImagePages, augmentation_page_of_a_set_shows_boxes_that_go_along) {
+  const std::string set = (folder / "set").string();
+  ASSERT_EQ(run_heddle({"shapes", "--out", set, "--count", "5", "--held-out", "1", "--size", "64"})
+                .exit_code,
+            0);
+  const std::vector<std::string> words = {"augment", "--data",  set,       "--sample", "1",
+                                          "-o",      page,      "--turns", "columns",  "--mosaic",
+                                          "0.5",     "--draws", "5"};
+  const CliResult result = run_heddle(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string first = read_file(page);
+  const Json data = page_data(page);
+  const auto& sections = data.at("sections").as_array();
+  std::vector<std::string> titles;
+  for (const Json& section : sections) titles.push_back(section.get_string("title"));
+  EXPECT_EQ(titles,
+            (std::vector<std::string>{"All settings together", "turns",
+                                      "scale_low, scale_high (off)", "crop_edges (off)",
+                                      "box_color_jitter (off)", "mosaic", "dense_targets (off)"}));
+  EXPECT_EQ(sections[0].at("images").size(), 5u);
+  EXPECT_NE(sections[0].get_string("text").find("mosaic 0.5"), std::string::npos);
+  // Mirrored alone: the same objects, and the same pixels or others.
+  const std::string original = data.at("original").get_string("caption");
+  const std::string objects = original.substr(original.rfind(", "));
+  std::set<std::string> different;
+  for (const Json& one : sections[1].at("images").as_array()) {
+    EXPECT_TRUE(one.get_string("caption").ends_with(objects)) << one.get_string("caption");
+    different.insert(one.get_string("pixels"));
+  }
+  EXPECT_EQ(different.size(), 2u);
+  EXPECT_TRUE(different.contains(data.at("original").get_string("pixels")));
+  ASSERT_EQ(run_heddle(words).exit_code, 0);
+  EXPECT_EQ(read_file(page), first);
+  refused({"augment", "-o", page}, 2, "needs an image, or --data");
+  refused({"augment", image, "-o", page, "--mosaic", "1"}, 2, "--data");
+  refused({"augment", "--data", set, "-o", page, "--flip"}, 2, "--flip");
+  refused({"augment", "--data", set, "-o", page, "--sample", "9"}, 2, "images 0 to");
+  refused({"augment", "--data", set, "-o", page, "--mosaic", "2"}, 2, "mosaic");
+  refused({"augment", "--data", image, "-o", page}, 3, "rgb.png");
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Objects in images: augmented to train on, prepared as they will be used to be judged by.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "heddle/base/files/files.h"
@@ -301,23 +300,10 @@ class DetectionTask final : public PixelTask {
   }
 
   TrainedImage augmented(uint64_t epoch, int64_t sample) const {
-    const BoxAugmentation& how = fields().augmentation;
-    const AugmentDraw draw{seed(), epoch, static_cast<uint64_t>(sample)};
-    BoxedImage one = images_.train.at(sample);
-    const ImageSize target = processor_.resized(one.image.size());
-    BoxedImage changed;
-    if (const auto others = draw_mosaic(how, images_.train.size, draw)) {
-      const std::array four = {std::move(one), images_.train.at((*others)[0]),
-                               images_.train.at((*others)[1]), images_.train.at((*others)[2])};
-      changed = augment_mosaic(four, how, target, draw);
-    } else {
-      changed = augment_boxes(one, how, target, draw);
-    }
-    std::vector<BoxedImage> others;
-    for (const CopiedImage& c : draw_copied(how, images_.train.size, draw)) {
-      others.push_back(augment_boxes(images_.train.at(c.image), how, target, c.draw));
-    }
-    copy_objects(changed, others, how, facts().queries, draw);
+    const BoxedSet set{images_.train.size, images_.train.at,
+                       [&](ImageSize size) { return processor_.resized(size); }};
+    BoxedImage changed = augment_of_set(set, fields().augmentation, facts().queries,
+                                        {seed(), epoch, static_cast<uint64_t>(sample)});
     std::vector<ObjectTarget> objects = targets_of(changed.boxes, changed.image.size());
     return {std::move(changed.image), std::move(objects)};
   }
