@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// log sum exp(x); log p of logit x is x - it. x: not empty. NaN where one is; +-inf overflow no
-/// sum.
+/// log sum exp(x); log p of logit x is x - it. x: not empty. Of large numbers too; NaN where one is
+/// NaN or +inf, or all are -inf.
 inline double log_sum_exp(std::span<const float> logits) {
   const double most = *std::ranges::max_element(logits);
   double sum = 0;

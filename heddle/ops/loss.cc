@@ -226,15 +226,15 @@ CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, flo
         "soft_cross_entropy: logits {} and targets {} differ in shape", logits.shape(),
         targets.shape());
   const int64_t rows = logits.size(0), classes = logits.size(1);
-  const Tensor log_p = Tensor::empty(logits.shape(), DType::f32);
-  kernels().log_softmax(logits.rows(), log_p.rows());
-  const Tensor d = Tensor::empty(logits.shape(), DType::f32);
+  const Tensor d = Tensor::empty(logits.shape(), DType::f32);  // log p until it is the gradient
+  kernels().log_softmax(logits.rows(), d.rows());
   std::vector<double> sums(static_cast<size_t>(rows));
   parallel_for(rows, [&](int64_t r) {
     for (int64_t i = r * classes; i < (r + 1) * classes; ++i) {
-      const float own = log_p.data<float>()[i], share = targets.data<float>()[i];
-      if (share != 0) sums[static_cast<size_t>(r)] -= double{share} * own;
-      d.data<float>()[i] = (std::exp(own) - share) * grad_scale;
+      float& at = d.data<float>()[i];
+      const float share = targets.data<float>()[i];
+      if (share != 0) sums[static_cast<size_t>(r)] -= double{share} * at;
+      at = (std::exp(at) - share) * grad_scale;
     }
   });
   const double total = std::accumulate(sums.begin(), sums.end(), 0.0);

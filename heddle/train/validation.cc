@@ -84,7 +84,11 @@ double Validation::smoothed_cost(const std::string& kind, const ValidationScore&
   std::vector<double>& costs = p_->recent_costs[kind];
   costs.push_back(s.cost(config_.select));
   if (std::ssize(costs) > config_.select_window) costs.erase(costs.begin());
-  return std::accumulate(costs.begin(), costs.end(), 0.0) / static_cast<double>(costs.size());
+  // A mean over fewer is behind any over more: a lucky first one would stay the best.
+  constexpr double kMissing = 1e9;
+  const auto count = static_cast<double>(costs.size());
+  return std::accumulate(costs.begin(), costs.end(), 0.0) / count +
+         kMissing * (static_cast<double>(config_.select_window) - count);
 }
 
 // The loss decides between equals.

@@ -148,9 +148,6 @@ TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"translate", "--server", "http://localhost:1", "--wait", "1e300"}, "--wait is");
 }
 
-class TextFlags : public LanguageModelFixture {};
-
-// CLI11 takes what stands in brackets for a list.
 TEST(Flags, what_a_form_of_a_command_would_pass_over_is_refused) {
   for (const auto& [words, message] : std::vector<std::pair<Words, std::string>>{
            {{"translate", "m", "--page", "x.html", "--json"}, "--json excludes --page"},
@@ -160,6 +157,7 @@ TEST(Flags, what_a_form_of_a_command_would_pass_over_is_refused) {
            {{"generate", "m", "--page", "x.html", "--echo"}, "--page excludes --echo"},
            {{"generate", "m", "--top", "3", "--stop", "x"}, "--stop excludes --top"},
            {{"generate", "m", "--top", "3", "--samples", "2"}, "--samples excludes --top"},
+           {{"generate", "m", "--top", "3", "--temperature", "2"}, "--temperature excludes --top"},
            {{"generate", "m", "--top", "3", "--echo"}, "--top excludes --echo"},
            {{"explain", "--scores", "1 2", "--head", "1"}, "--head is of a model"},
            {{"explain", "m", "--text", "x", "--causal"}, "--causal is of matrices"},
@@ -169,6 +167,9 @@ TEST(Flags, what_a_form_of_a_command_would_pass_over_is_refused) {
   }
 }
 
+class TextFlags : public LanguageModelFixture {};
+
+// CLI11 takes what stands in brackets for a list.
 TEST_F(TextFlags, brackets_and_commas_of_a_prompt_are_its_own) {
   for (const std::string prompt : {"[my, dog]", "[INST] the old man [/INST]", "[]", "{}"}) {
     const CliResult given = run_heddle({"generate", model(), "--prompt", prompt, "--echo"});

@@ -171,7 +171,7 @@ def test_deepl():
 def test_libretranslate(same):
     client = LibreTranslateAPI(url + "/")
     check(client.translate("the dog is hungry", "en", "de") == same, "the same text as DeepL's client has")
-    check(client.languages() == [{"code": "en", "name": "en", "targets": ["de"]}], "languages")
+    check(client.languages() == [{"code": "en", "name": "English", "targets": ["de"]}], "languages")
     found = client.detect("the dog is hungry")
     check(sorted(one["language"] for one in found) == ["de", "en", "fr"], "languages that it may be in")
     check(abs(sum(one["confidence"] for one in found) - 100) < 0.01 and found == sorted(found, key=lambda one: -one["confidence"]), "the likeliest first, in percent")

@@ -36,8 +36,8 @@ cp -r tests/fixtures/texts/encoder tests/fixtures/texts/classify "$folder"
 python3 - "$folder/classify/config.json" <<'END'
 import json, sys
 config = json.load(open(sys.argv[1]))
-config["id2label"] = {"0": "en", "1": "de", "2": "fr"}
-config["label2id"] = {"en": 0, "de": 1, "fr": 2}
+config["id2label"] = {"0": "fr", "1": "de", "2": "en"}  # its random weights like the last one best
+config["label2id"] = {"fr": 0, "de": 1, "en": 2}
 json.dump(config, open(sys.argv[1], "w"))
 END
 ulimit -n "$(ulimit -H -n)"

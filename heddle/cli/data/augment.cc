@@ -59,12 +59,14 @@ inspect::Page page_of_boxes(const Flags& flags) {
     const ImageView view{decoded.pixels.data(), decoded.size, source.images.channels};
     return BoxedImage{view.rgb(), cleaner.clean(source, entry, decoded.size, decoded.size)};
   };
-  return inspect::box_augmentation_page({.how = flags.boxes,
-                                         .set = {count, at, bounded},
-                                         .sample = flags.sample,
-                                         .name = path(flags.sample),
-                                         .draws = flags.draws,
-                                         .seed = flags.seed});
+  inspect::Page page = inspect::box_augmentation_page({.how = flags.boxes,
+                                                       .set = {count, at, bounded},
+                                                       .sample = flags.sample,
+                                                       .name = path(flags.sample),
+                                                       .draws = flags.draws,
+                                                       .seed = flags.seed});
+  cleaner.warn(source.file);
+  return page;
 }
 
 inspect::Page page_of_image(const Flags& flags) {
@@ -92,7 +94,7 @@ void run(const Flags& flags) {
   check_fields(flags.how);
   check_fields(flags.boxes);
   check(flags.image.empty() != flags.data.empty(), ErrorKind::usage,
-        "augment needs an image, or --data with images whose objects have boxes");
+        "augment needs one of two: an image, or --data with images whose objects have boxes");
   wants_page(flags.page);
   const inspect::Page page = flags.data.empty() ? page_of_image(flags) : page_of_boxes(flags);
   write_page("augment", counted(std::ssize(page.data.at("sections").as_array()), "section"),

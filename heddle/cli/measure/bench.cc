@@ -36,11 +36,18 @@ void list_cases(bool as_json) {
   if (as_json) fmt::print("{}\n", all.dump());
 }
 
+// What multiplies: f32 has no unit of its own.
+std::string unit_of(const Flags& flags) {
+  const Precision precision = resolve_precision(flags.precision);
+  const bool is_plain = precision.compute == DType::f32 && !precision.int8;
+  return std::string(matrix_unit_name(is_plain ? MatrixUnit::vectors : matrix_unit()));
+}
+
 std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
   Json line = Json::object({{"case", c.name},
                             {"dtype", flags.precision},
                             {"threads", num_threads()},
-                            {"matrix_unit", std::string(matrix_unit_name(matrix_unit()))},
+                            {"matrix_unit", unit_of(flags)},
                             {"batch", r.batch},
                             {"value", rounded(r.value, 4)},
                             {"unit", c.unit},

@@ -66,7 +66,8 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
          best == nullptr ? "-" : fmt::format("{:.4f}", best->score.loss)});
     for (const std::string& m : metrics) {
       const train::Metric* const metric = best == nullptr ? nullptr : best->score.find(m);
-      rows.back().push_back(metric == nullptr ? "-" : train::value_text(*metric));
+      rows.back().push_back(metric == nullptr || metric->value < 0 ? "-"
+                                                                   : train::value_text(*metric));
     }
   }
   return rows;

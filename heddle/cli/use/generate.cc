@@ -413,8 +413,10 @@ void add_generate(Subcommand& app) {
   for (const char* name : {"--stop", "--json", "--top", "--echo", "--samples", "--n-best"}) {
     command.get_option(name).excludes(page);
   }
-  for (const char* name : {"--max-new-tokens", "--stop", "--json-schema", "--beam", "--n-best",
-                           "--sample", "--samples", "--echo"}) {
+  for (const char* name :
+       {"--max-new-tokens", "--min-new-tokens", "--stop", "--json-schema", "--beam", "--n-best",
+        "--no-repeat-ngram", "--repetition-penalty", "--speculate", "--sample", "--samples",
+        "--temperature", "--top-k", "--top-p", "--min-p", "--seed", "--echo"}) {
     command.get_option(name).excludes(top);
   }
 }

@@ -190,10 +190,8 @@ std::map<std::string, std::set<std::string>> languages_of(const Service& service
       pairs[model->source_language].insert(model->target_language);
       continue;
     }
-    if (!model->loaded().tokenizer) continue;
-    const auto known = model->loaded().tokenizer->languages();
-    for (const auto& [from, ignored] : known) {
-      for (const auto& [to, also_ignored] : known) pairs[from].insert(to);
+    for (const std::string& from : model->source_languages) {
+      pairs[from].insert(model->target_languages.begin(), model->target_languages.end());
     }
   }
   return pairs;

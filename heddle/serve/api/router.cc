@@ -143,9 +143,10 @@ void answer_request(Service& service, HttpRequest request, const std::shared_ptr
     e->id_in_path = *id_in_path(route, e->request.path);
     e->dialect = route.dialect;
     if (route.needs_key) check_key(*e);
-    if (service.is_draining() && route.needs_key) refuse_for_now("ending", "draining");
-    const bool is_of_health = e->request.path.starts_with("/health/");
-    if (service.is_loading() && !is_of_health) refuse_for_now("loading its models", "loading");
+    const bool is_watched =
+        e->request.path.starts_with("/health/") || e->request.path == "/metrics";
+    if (service.is_draining() && !is_watched) refuse_for_now("ending", "draining");
+    if (service.is_loading() && !is_watched) refuse_for_now("loading its models", "loading");
     if (std::string_view(route.method) == "POST") {
       if (const auto refusal = refusal_for_now(service)) return e->fail(*refusal);
     }

@@ -142,9 +142,14 @@ SplitTexts marked_texts(std::vector<std::string> texts, MarkedFormat format,
     MarkedText marked = format == MarkedFormat::html  ? MarkedText::of_html(text)
                         : format == MarkedFormat::xml ? xml_text(text, key)
                                                       : MarkedText::of_text(text, kept);
-    if (splitter) marked.split(*splitter);
-    split.begins.push_back(split.begins.back() + marked.count());
+    const size_t before = split.begins.back();
+    split.begins.push_back(before + marked.count());
     check_parts(split, splitting.most);
+    if (splitter) {
+      marked.split(*splitter);
+      split.begins.back() = before + marked.count();
+      check_parts(split, splitting.most);
+    }
     split.marked.push_back(std::move(marked));
   }
   return split;

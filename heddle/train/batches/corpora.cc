@@ -175,6 +175,8 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
   const TaskConfig untold(config.task);
   check(is_word || teacher_weight == untold.as<PairFields>().teacher_weight, ErrorKind::usage,
         "{}: `teacher_weight` is of `teaching` word", source);
+  check(!is_word || teacher_beam == untold.as<PairFields>().teacher_beam, ErrorKind::usage,
+        "{}: `teacher_beam` is of translations; with `teaching` word there are none", source);
   const int64_t positions = facts_of(config.stack).longest_target;
   check(max_tokens <= positions, ErrorKind::usage,
         "{}: `max_tokens` {} is more than the {} learned positions", source, max_tokens, positions);

@@ -35,7 +35,10 @@ constexpr std::string_view kCarried = "carried.";
 void put_score(Json& j, const std::string& prefix, const ValidationScore& score) {
   j[prefix + "loss"] = score.loss;
   Json metrics = Json::object();
-  for (const Metric& m : score.metrics) metrics[m.name] = m.value;
+  for (const Metric& m : score.metrics) {
+    metrics[m.name] = m.value;
+    if (m.half_width > 0) j[prefix + "half_widths"][m.name] = m.half_width;
+  }
   j[prefix + "metrics"] = std::move(metrics);
 }
 
@@ -45,7 +48,10 @@ ValidationScore score_from_json(const Json& j, const std::string& prefix,
   const std::string key = prefix + "metrics";
   if (j.contains(key)) {
     for (const auto& [name, value] : j.at(key, source).as_object(source)) {
-      score.metrics.push_back({name, value.as_double(source)});
+      const Json* const widths = j.find(prefix + "half_widths");
+      const Json* const width = widths == nullptr ? nullptr : widths->find(name);
+      score.metrics.push_back(
+          {name, value.as_double(source), width == nullptr ? 0 : width->as_double(source)});
     }
   } else if (j.get_double(prefix + "bleu", source) >= 0) {  // states before there were metrics
     score.metrics.push_back({"bleu", j.get_double(prefix + "bleu", source)});

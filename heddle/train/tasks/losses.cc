@@ -45,19 +45,16 @@ CrossEntropy translation_loss(const EncoderDecoder& model, const TranslationBatc
   return output_loss(model.output(), decoder_states(model, b, run), b.target_out, run, options);
 }
 
-// What each row is to predict: labels, smoothed, and a teacher's distributions.
-Tensor shares_of(std::span<const int32_t> targets, double label_smoothing, const Tensor& taught,
-                 double weight) {
+// Makes of a teacher's distributions what each row is to predict: labels, smoothed, beside them.
+void add_labels(const Tensor& taught, std::span<const int32_t> targets, double label_smoothing,
+                double weight) {
   const int64_t vocab = taught.size(1);
   const double labels = 1 - weight, all = labels * label_smoothing / static_cast<double>(vocab);
-  const Tensor shares = Tensor::empty(taught.shape(), DType::f32);
   parallel_for(taught.size(0), [&](int64_t r) {
-    const float* const from = taught.data<float>() + r * vocab;
-    float* const to = shares.data<float>() + r * vocab;
-    for (int64_t c = 0; c < vocab; ++c) to[c] = static_cast<float>(weight * from[c] + all);
-    to[targets[static_cast<size_t>(r)]] += static_cast<float>(labels * (1 - label_smoothing));
+    float* const row = taught.data<float>() + r * vocab;
+    for (int64_t c = 0; c < vocab; ++c) row[c] = static_cast<float>(weight * row[c] + all);
+    row[targets[static_cast<size_t>(r)]] += static_cast<float>(labels * (1 - label_smoothing));
   });
-  return shares;
 }
 
 // Rows whose target counts.
@@ -181,15 +178,18 @@ Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& b, co
 LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
                            const nn::Run& run, double label_smoothing, const Tensor& taught,
                            double weight) {
-  const Tensor shares = shares_of(batch.target_out, label_smoothing, taught, weight);
+  add_labels(taught, batch.target_out, label_smoothing, weight);
+  nn::Run exact = run;  // 8 bits are too few to tell likely tokens apart
+  exact.compute = DType::f32;
   double nll = 0;
   const CrossEntropy ce = with_gradients([&] {
-    const Tensor logits = model.output()(decoder_states(model, batch, run), run);
+    const Tensor h = cast(decoder_states(model, batch, run), DType::f32);
+    const Tensor logits = model.output()(h, exact);
     {
       const NoGrad off;
       nll = cross_entropy(logits.detached(), batch.target_out, {}).nll;
     }
-    return soft_cross_entropy(logits, shares);
+    return soft_cross_entropy(logits, taught);
   });
   return {ce.total, nll, ce.predicted, ce.predicted};
 }

@@ -32,7 +32,8 @@ LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatc
                               const nn::Run& run, double label_smoothing, double divergence = 0);
 LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch, const nn::Run& run);
 /// (1 - weight) times that loss, of one pass, and weight times the cross entropy against `taught`,
-/// what a teacher expects in the place of each token: [t, vocab] f32, each row a distribution.
+/// what a teacher expects in the place of each token: [t, vocab] f32, each row a distribution,
+/// which becomes what is to be predicted. The logits of all rows exist at once.
 LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
                            const nn::Run& run, double label_smoothing, const Tensor& taught,
                            double weight);

@@ -42,7 +42,7 @@ class TranslationTask final : public ModelTask {
     begin_model();
     translator_ = model().as<EncoderDecoder>();
     if (!paths.teacher.empty() && own<Fields>().teaching == "word") {
-      teacher_.emplace(paths.teacher, corpora_, translator_->facts());
+      teacher_.emplace(paths.teacher, corpora_, translator_->facts(), own<Fields>().max_tokens);
     }
     set_keys(corpora_.train.key() + (teacher_ ? " taught by " + teacher_->key() : ""),
              corpora_.val.key());

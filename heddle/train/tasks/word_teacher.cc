@@ -1,6 +1,8 @@
 // The teacher's pass over a batch of its student.
 #include "heddle/train/tasks/word_teacher.h"
 
+#include <algorithm>
+
 #include "heddle/base/profile.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/train/tasks/losses.h"
@@ -8,7 +10,7 @@
 namespace heddle::train {
 
 WordTeacher::WordTeacher(const std::string& path, const Corpora& corpora,
-                         const EncoderDecoderFacts& student)
+                         const EncoderDecoderFacts& student, int64_t longest)
     : loaded_(load_translation_model(path)) {
   const EncoderDecoderFacts& own = loaded_.translator().facts();
   check(loaded_.tokenizer->fingerprint() == corpora.tokenizer.fingerprint() &&
@@ -18,6 +20,9 @@ WordTeacher::WordTeacher(const std::string& path, const Corpora& corpora,
         "{}: the teacher has other tokens than its student, so that its probabilities are of other "
         "words; leave out `tokenizer`, or choose `teaching` sequence",
         path);
+  check(std::min(own.longest_source, own.longest_target) >= longest, ErrorKind::data,
+        "{}: the teacher has positions for {} tokens, and `max_tokens` is {}", path,
+        std::min(own.longest_source, own.longest_target), longest);
   check(own.decoder_start_token_id == student.decoder_start_token_id &&
             own.eos_token_id == student.eos_token_id,
         ErrorKind::data, "{}: the teacher begins or ends targets with other ids than its student",

@@ -12,9 +12,11 @@ namespace heddle::train {
 /// Source: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", section 3.1.
 class WordTeacher {
  public:
-  /// path: a folder, or a run. Errors: those of load_translation_model(); data if its tokenizers or
-  /// special ids are not those of the student.
-  WordTeacher(const std::string& path, const Corpora& corpora, const EncoderDecoderFacts& student);
+  /// path: a folder, or a run; longest: tokens of a sentence. Errors: those of
+  /// load_translation_model(); data if its tokenizers or special ids are not those of the student,
+  /// or it has not as many positions.
+  WordTeacher(const std::string& path, const Corpora& corpora, const EncoderDecoderFacts& student,
+              int64_t longest);
 
   /// What it expects behind each token of the targets, without dropout: [t, vocab] f32, each row a
   /// distribution. The pass is in the precision of `run`.
