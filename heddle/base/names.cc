@@ -40,7 +40,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   size_t fewest = 0;
   for (const std::string& candidate : known) {
     const size_t limit = std::max<size_t>(2, std::max(name.size(), candidate.size()) / 3);
-    const auto [shorter, longer] = std::minmax(name.size(), candidate.size());
+    const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
     if (longer - shorter > limit) continue;  // so many edits it takes at least
     const size_t count = edits(name, candidate);
     if (count > limit || count >= candidate.size()) continue;
