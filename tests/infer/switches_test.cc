@@ -54,7 +54,11 @@ TEST_P(Switches, every_gradient_is_right) {
     double squares = 0;
     for (const float x : g) squares += double{x} * x;
     if (squares < 1e-4) {  // too flat for differences in f32
-      EXPECT_TRUE(p->name().ends_with("k_proj.bias")) << p->name() << " " << squares;
+      // A bias of keys moves all scores alike, and linear ones have no queries.
+      const bool has_queries = GetParam().name != "linear";
+      EXPECT_TRUE(p->name().ends_with("k_proj.bias") ||
+                  (!has_queries && p->name().find("encoder_attn.q_proj.") != std::string::npos))
+          << p->name() << " " << squares;
       continue;
     }
     const auto step = static_cast<float>(2e-3 / std::sqrt(squares));

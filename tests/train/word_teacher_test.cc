@@ -70,7 +70,7 @@ TEST(WordTeaching, without_the_teacher_gradients_are_those_of_labels_alone) {
     const Tensor uniform =
         Tensor::full({5, taught.model.facts().target_vocab_size}, 1.0F / 40, DType::f32);
     const LossSums b = accumulate_taught(taught.model, batch, run, 0.1, uniform, 0);
-    const double tolerance = compute == DType::f32 ? 1e-5 : 1e-2;
+    const double tolerance = compute == DType::f32 ? 1e-5 : 2e-2;
     EXPECT_NEAR(b.loss, a.loss, tolerance * a.loss);
     EXPECT_NEAR(b.nll, a.nll, tolerance * a.nll);
     double squares = 0, apart = 0;

@@ -94,7 +94,7 @@ void run(const Flags& flags) {
   check_fields(flags.how);
   check_fields(flags.boxes);
   check(flags.image.empty() != flags.data.empty(), ErrorKind::usage,
-        "augment needs one of two: an image, or --data with images whose objects have boxes");
+        "augment needs an image, or --data with images whose objects have boxes, and not both");
   wants_page(flags.page);
   const inspect::Page page = flags.data.empty() ? page_of_image(flags) : page_of_boxes(flags);
   write_page("augment", counted(std::ssize(page.data.at("sections").as_array()), "section"),

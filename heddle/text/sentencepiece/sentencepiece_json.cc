@@ -229,11 +229,11 @@ std::vector<TokenizerFile> files_for_transformers(const Processor& processor,
 }
 
 std::unique_ptr<SubwordModel> subwords_of(const Tokenizer& tokenizer) {
-  check(
-      tokenizer.kind() == "SentencePiece" && tokenizer.files().size() == 1, ErrorKind::usage,
-      "subword regularisation draws segmentations of heddle's own bpe and unigram tokenizers; this "
-      "one ({}), of a model from elsewhere, is read with the one segmentation that it gives a text",
-      tokenizer.kind());
+  check(tokenizer.kind() == "SentencePiece" && tokenizer.files().size() == 1, ErrorKind::usage,
+        "a {} tokenizer has one segmentation of a text here: others are drawn of heddle's own bpe "
+        "and "
+        "unigram tokenizers, for subword regularisation",
+        tokenizer.kind());
   const std::string& name = tokenizer.files()[0].name;
   Processor processor;
   const ModelFacts facts = load_processor(tokenizer.model_bytes(), name, processor);
