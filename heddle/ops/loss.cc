@@ -220,7 +220,6 @@ CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> target
   return out;
 }
 
-// Few rows and classes: plain loops.
 CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale) {
   check(logits.shape() == targets.shape(), ErrorKind::shape,
         "soft_cross_entropy: logits {} and targets {} differ in shape", logits.shape(),

@@ -9,6 +9,7 @@
 #include "heddle/vision/resize.h"
 
 namespace heddle::inspect {
+
 Image page_image(const Image& image) {
   const int64_t edge = std::max(image.height, image.width);
   if (edge <= kPageEdge) return image;

@@ -37,7 +37,8 @@ double dot(const std::vector<float>& x, const std::vector<float>& y) {
 constexpr size_t kAround = 10;   // ids before and behind a part of a text
 constexpr size_t kContext = 16;  // ids that say how the next one is written
 
-// Digits that a page needs.
+constexpr int kDigits = 5;  // that a page needs
+
 // What ids add to the text of those before them; an unfinished character is of the id that ends it.
 std::string added_text(const Tokenizer& tokenizer, std::span<const int32_t> before,
                        std::span<const int32_t> ids) {
@@ -236,13 +237,14 @@ Page prediction_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
   std::map<int32_t, int64_t> numbers;  // of the likeliest tokens
   Json distinct = Json::array();
   for (const PredictedToken& token : tokens.first(count)) {
-    loss.push_back(std::isfinite(token.log_p) ? Json(rounded(-static_cast<double>(token.log_p), 5))
-                                              : Json());
+    loss.push_back(std::isfinite(token.log_p)
+                       ? Json(rounded(-static_cast<double>(token.log_p), kDigits))
+                       : Json());
     rank.push_back(token.rank);
     const auto [at, is_new] = numbers.emplace(token.likeliest, std::ssize(numbers));
     if (is_new) distinct.push_back(alone(tokenizer, token.likeliest));
     best.push_back(at->second);
-    best_p.push_back(rounded(std::exp(static_cast<double>(token.likeliest_log_p)), 5));
+    best_p.push_back(rounded(std::exp(static_cast<double>(token.likeliest_log_p)), kDigits));
   }
   page.data["loss"] = std::move(loss);
   page.data["rank"] = std::move(rank);
@@ -260,8 +262,8 @@ Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
     return Json::object({{"text", as_json(q.text)},
                          {"is_right", q.truth == q.answer},
                          {"answer", alone(tokenizer, q.answer)},
-                         {"truth_p", rounded(q.truth_p, 5)},
-                         {"answer_p", rounded(q.answer_p, 5)}});
+                         {"truth_p", rounded(q.truth_p, kDigits)},
+                         {"answer_p", rounded(q.answer_p, kDigits)}});
   };
   page.data["questions"] = json_list(first_of(questions, kPageAnswers), as_asked);
   return page;
@@ -282,8 +284,8 @@ Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>
     return Json::object({{"text", as_json(q.text)},
                          {"truth", q.truth},
                          {"answer", q.answer},
-                         {"truth_p", rounded(q.truth_p, 5)},
-                         {"answer_p", rounded(q.answer_p, 5)}});
+                         {"truth_p", rounded(q.truth_p, kDigits)},
+                         {"answer_p", rounded(q.answer_p, kDigits)}});
   };
   page.data["wrong"] = json_list(first_of(wrong, kPageAnswers), as_answered);
   return page;
@@ -297,7 +299,7 @@ Page translations_page(const Evaluation& evaluation, std::span<const JudgedTrans
     return Json::object({{"source", shortened(line.source, kPageCharacters)},
                          {"reference", shortened(line.reference, kPageCharacters)},
                          {"translation", shortened(line.translation, kPageCharacters)},
-                         {"chrf", rounded(line.chrf, 5)}});
+                         {"chrf", rounded(line.chrf, kDigits)}});
   };
   page.data["lines"] = json_list(first_of(lines, kPageAnswers), as_judged);
   return page;

@@ -63,8 +63,7 @@ SharedModel embedding_model(const Service& service, const Json& body) {
 // "text", and "text_pair": the second of each, where they are pairs.
 std::vector<TextToClassify> texts_to_classify(const Json& body, int64_t most) {
   std::vector<TextToClassify> all = alone(texts_of(body, "text", most));
-  const Json* pair = body.find("text_pair");
-  if (pair == nullptr || pair->is_null()) return all;
+  if (!has_member(body, "text_pair")) return all;
   const std::vector<std::string> seconds = texts_of(body, "text_pair", most);
   if (seconds.size() != all.size()) {
     refuse("`text_pair` has {} texts, but `text` {}; each needs its second", seconds.size(),

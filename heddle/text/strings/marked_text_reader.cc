@@ -6,18 +6,10 @@
 #include "heddle/text/strings/tags.h"
 
 namespace heddle {
-namespace {
-
-constexpr std::string_view kSpaces = " \t\r\n\f\v";
-
-bool is_space(char c) { return kSpaces.find(c) != kSpaces.npos; }
-
-}  // namespace
-
 void MarkedText::Reader::add_text(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    if (is_space(text[at])) {
-      const size_t end = std::min(text.find_first_not_of(kSpaces, at), text.size());
+    if (is_markup_space(text[at])) {
+      const size_t end = std::min(text.find_first_not_of(kMarkupSpaces, at), text.size());
       const std::string_view spaces = text.substr(at, end - at);
       if (is_empty()) segment().leading += spaces;
       segment().trailing = spaces;
@@ -25,7 +17,7 @@ void MarkedText::Reader::add_text(std::string_view text) {
       has_space_ = true, at = end;
       continue;
     }
-    const size_t end = std::min(text.find_first_of(kSpaces, at), text.size());
+    const size_t end = std::min(text.find_first_of(kMarkupSpaces, at), text.size());
     const std::string word(text.substr(at, end - at));
     std::vector<Word>& words = segment().words;
     if (has_space_ || words.empty() || is_behind_mark()) {

@@ -6,9 +6,6 @@
 namespace heddle {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r\n\f\v";
-
-bool is_space(char c) { return kSpaces.find(c) != kSpaces.npos; }
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 }  // namespace
@@ -33,7 +30,8 @@ std::string_view tag_name(std::string_view tag) {
   size_t begin = 1;
   if (begin < tag.size() && tag[begin] == '/') ++begin;
   size_t end = begin;
-  while (end < tag.size() && !is_space(tag[end]) && tag[end] != '>' && tag[end] != '/') ++end;
+  while (end < tag.size() && !is_markup_space(tag[end]) && tag[end] != '>' && tag[end] != '/')
+    ++end;
   return tag.substr(std::min(begin, tag.size()), end - begin);
 }
 
@@ -47,22 +45,23 @@ std::optional<std::string_view> tag_attribute(std::string_view tag, std::string_
     return at;
   };
   for (size_t at = 1 + tag_name(tag).size(); at < tag.size();) {
-    const size_t begin = skip(at, [](char c) { return is_space(c) || c == '/' || c == '='; });
+    const size_t begin =
+        skip(at, [](char c) { return is_markup_space(c) || c == '/' || c == '='; });
     size_t end =
-        skip(begin, [](char c) { return !is_space(c) && c != '=' && c != '>' && c != '/'; });
+        skip(begin, [](char c) { return !is_markup_space(c) && c != '=' && c != '>' && c != '/'; });
     if (end == begin) break;
     const std::string_view found = tag.substr(begin, end - begin);
     std::string_view value;
-    const size_t equals = skip(end, is_space);
+    const size_t equals = skip(end, is_markup_space);
     if (equals < tag.size() && tag[equals] == '=') {
-      size_t from = skip(equals + 1, is_space);
+      size_t from = skip(equals + 1, is_markup_space);
       if (from < tag.size() && (tag[from] == '"' || tag[from] == '\'')) {
         const char quote = tag[from++];
         end = std::min(tag.find(quote, from), tag.size());
         value = tag.substr(from, end - from);
         ++end;
       } else {
-        end = skip(from, [](char c) { return !is_space(c) && c != '>'; });
+        end = skip(from, [](char c) { return !is_markup_space(c) && c != '>'; });
         value = tag.substr(from, end - from);
       }
     }

@@ -8,6 +8,10 @@
 
 namespace heddle {
 
+/// White space in markup and between its words.
+inline constexpr std::string_view kMarkupSpaces = " \t\r\n\f\v";
+inline bool is_markup_space(char c) { return kMarkupSpaces.find(c) != kMarkupSpaces.npos; }
+
 /// Of a tag that begins at `begin`, "<a href=x>", where it ends, behind ">"; npos if it does not
 /// before another begins.
 size_t end_of_tag(std::string_view text, size_t begin);
