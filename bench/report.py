@@ -4,6 +4,7 @@ import json
 
 import chart
 import machine
+import products
 
 BEGIN, END = "<!-- bench: begin, written by ./dev bench -->", "<!-- bench: end -->"
 FORMATS = ("f32", "bf16", "int8", "int4")
@@ -114,7 +115,23 @@ def section(name, data):
     dates = sorted({f"{r['date']} ({r['commit']})" for r in rows})
     out += ["", f"heddle of {', '.join(dates)}." + (f" Peers: {'; '.join(versions)}." if versions else ""),
             "", "</details>", ""]
-    return out
+    return out + products_of(data.get("products", []))
+
+
+def products_of(cases):
+    """The matrix products of cases, one by one."""
+    if not cases:
+        return []
+    dates = sorted({f"{case['date']} ({case['commit']})" for case in cases})
+    versions = sorted({case["version"] for case in cases if case["version"]})
+    return ["<details><summary>Products one by one</summary>", "",
+            "`./dev bench --products`: c [m, n] = a b, inner size k, heddle's driver and oneDNN alone by turns, medians of "
+            f"{' or '.join(str(n) for n in sorted({case['rounds'] for case in cases}))} rounds; the peak is that of registers. "
+            "Weights that stay are packed before, by both. heddle's int8 rounds a, which oneDNN is given in int8. "
+            "Products that take less than a hundredth of their case's time are only in its sum.", "",
+            *table(products.HEADER, products.page(cases)), "",
+            f"heddle of {', '.join(dates)}." + (f" {'; '.join(versions)}." if versions else ""),
+            "", "</details>", ""]
 
 
 def write(docs):

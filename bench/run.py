@@ -17,6 +17,7 @@ import venv
 
 import machine
 import plan
+import products
 import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -39,6 +40,10 @@ def arguments():
                         help="time PyTorch and the others too; installs them in build/peers")
     parser.add_argument("--peers-python", metavar="PATH",
                         help="a Python that has them already; implies --peers")
+    parser.add_argument("--products", action="store_true",
+                        help="the matrix products of cases one by one: heddle's, oneDNN's where there "
+                             "are peers, the peak of registers; --cases, --dtypes choose others than "
+                             + ", ".join(products.CASES))
     parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "heddle"))
     parser.add_argument("--timeout", type=float, default=1200, help="seconds a run may take")
     parser.add_argument("--dry-run", action="store_true", help="say what would run")
@@ -159,9 +164,29 @@ def has_peers(row):
     return any(e["name"] != "heddle" for e in row["entries"])
 
 
+def measured(path):
+    return json.loads(path.read_text()) if path.exists() else {"rows": []}
+
+
+def write(path, here, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data | {"machine": here}, indent=1) + "\n")
+    report.write(ROOT / "docs")
+
+
+def keep_products(path, here, fresh):
+    """Puts the products of a case in place of the old ones in the file of this machine."""
+    old = measured(path)
+    name = (fresh["case"], fresh["dtype"])
+    kept = [case for case in old.get("products", []) if (case["case"], case["dtype"]) != name]
+    order = {row.case: i for i, row in enumerate(plan.ROWS)}
+    write(path, here, old | {"products": sorted(
+        kept + [fresh], key=lambda case: (order.get(case["case"], 99), report.FORMATS.index(case["dtype"])))})
+
+
 def keep(path, here, fresh):
     """Puts a fresh row in place of the old one in the file of this machine."""
-    old = json.loads(path.read_text()) if path.exists() else {"rows": []}
+    old = measured(path)
     kept = []
     for row in old["rows"]:
         if (row["case"], row["batch"]) != (fresh["case"], fresh["batch"]):
@@ -172,8 +197,7 @@ def keep(path, here, fresh):
             return
     order = {(row.case, not row.batch): i for i, row in enumerate(plan.ROWS)}
     merged = sorted(kept + [fresh], key=lambda r: order.get((r["case"], r["own_batch"]), 99))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": here, "rows": merged}, indent=1) + "\n")
+    write(path, here, old | {"rows": merged})
 
 
 def main():
@@ -183,11 +207,13 @@ def main():
     here = machine.describe(args.unit)
     print(machine.sentence(here), f"\nload of the last minute: {os.getloadavg()[0]:.2f}", flush=True)
     python = peers_python(args)
+    path = ROOT / "docs" / "bench" / f"{here['name']}.json"
+    if args.products:
+        return products.time_all(args, python, lambda case: args.no_write or keep_products(path, here, case))
     for row in rows(args):
         result = time_row(args, row, python)
         if result and not args.no_write:  # after each row: a run that is stopped loses one at most
-            keep(ROOT / "docs" / "bench" / f"{here['name']}.json", here, result)
-            report.write(ROOT / "docs")
+            keep(path, here, result)
     return None
 
 

@@ -82,6 +82,23 @@ struct BenchResult {
 /// limits on the same threads.
 BenchResult run_case(const BenchCase& c, const BenchOptions& options);
 
+/// The matrix products of a case one by one.
+struct ProductTimings {
+  struct Row {
+    MatrixProduct product;
+    double seconds = 0;  ///< of one call of heddle's driver
+    /// Multiplications and additions a second.
+    double rate() const { return product.flops() / seconds; }
+  };
+
+  std::vector<Row> rows;  ///< those that take the most time of a repetition first
+  double peak = 0;        ///< of registers, multiplications and additions a second; 0: not known
+};
+
+/// Times each distinct matrix product of a case's repetition, on the threads that are set. Errors:
+/// usage, where a repetition has none that are linear layers'.
+ProductTimings time_products(const BenchCase& c, const BenchOptions& options);
+
 // The parts of the table, a file each.
 std::vector<BenchCase> translation_cases();  ///< the encoder-decoder of 2017, and that by LSTM
 std::vector<BenchCase> language_cases();     ///< GPT-2, BERT

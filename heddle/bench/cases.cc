@@ -135,4 +135,18 @@ BenchResult run_case(const BenchCase& c, const BenchOptions& options) {
   return result;
 }
 
+ProductTimings time_products(const BenchCase& c, const BenchOptions& options) {
+  const Products products = c.make(options).products;
+  check(!products.all().empty(), ErrorKind::usage,
+        "bench: {} is not made of matrix products; leave out `products`", c.name);
+  ProductTimings timings;
+  for (const MatrixProduct& p : products.all()) timings.rows.push_back({p, seconds_of_product(p)});
+  std::ranges::stable_sort(timings.rows, std::greater<>(), [](const ProductTimings::Row& row) {
+    return row.seconds * static_cast<double>(row.product.count);
+  });
+  const double seconds = seconds_in_registers(1, options.precision);
+  if (seconds > 0) timings.peak = 1 / seconds;
+  return timings;
+}
+
 }  // namespace heddle::bench

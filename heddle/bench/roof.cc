@@ -50,27 +50,6 @@ void add_decoder(Products& p, const TransformerConfig& c, int64_t rows, int64_t 
   p.logits(rows, c.d_model, c.vocab_size, times);
 }
 
-double seconds_of_product(const MatrixProduct& p) {
-  // An identity of our own: the driver keeps the packed form until it is told to forget it.
-  constexpr uint64_t kIdentity = ~uint64_t{0};
-  const Tensor a = some_numbers(p.transpose_a ? Shape{p.k, p.m} : Shape{p.m, p.k}, p.in);
-  const Tensor b =
-      some_numbers(p.transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, p.int8 ? DType::f32 : p.in);
-  const Tensor c = Tensor::empty({p.m, p.n}, p.out);
-  const auto multiply = [&] {
-    kernels().gemm({.a = a.rows(),
-                    .b = b.rows(),
-                    .c = c.rows(),
-                    .transpose_a = p.transpose_a,
-                    .transpose_b = p.transpose_b,
-                    .constant_b = p.is_constant ? kIdentity : 0,
-                    .int8 = p.int8});
-  };
-  const Timing timing = time_repeatedly(multiply, kProductSeconds);
-  if (p.is_constant) forget_packed(kIdentity);
-  return timing.median;
-}
-
 // Plain loops over separate sums: the compiler makes vector loads of them, as wide as the function
 // that this is inlined into may use.
 [[gnu::always_inline]] inline uint64_t sum_words(const uint64_t* x, int64_t n) {
@@ -191,10 +170,7 @@ void Products::backward(int64_t rows, int64_t in, int64_t out, int64_t count) {
 
 double Products::flops() const {
   double sum = 0;
-  for (const MatrixProduct& p : all_) {
-    sum += 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-           static_cast<double>(p.count);
-  }
+  for (const MatrixProduct& p : all_) sum += p.flops() * static_cast<double>(p.count);
   return sum;
 }
 
@@ -219,6 +195,27 @@ Products translation_products(const TransformerConfig& c, const TranslationSize&
   add_decoder(p, c, size.sentences, 1);
   add_decoder(p, c, size.sentences * size.beam, size.steps - 1);
   return p;
+}
+
+double seconds_of_product(const MatrixProduct& p) {
+  // An identity of our own: the driver keeps the packed form until it is told to forget it.
+  constexpr uint64_t kIdentity = ~uint64_t{0};
+  const Tensor a = some_numbers(p.transpose_a ? Shape{p.k, p.m} : Shape{p.m, p.k}, p.in);
+  const Tensor b =
+      some_numbers(p.transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, p.int8 ? DType::f32 : p.in);
+  const Tensor c = Tensor::empty({p.m, p.n}, p.out);
+  const auto multiply = [&] {
+    kernels().gemm({.a = a.rows(),
+                    .b = b.rows(),
+                    .c = c.rows(),
+                    .transpose_a = p.transpose_a,
+                    .transpose_b = p.transpose_b,
+                    .constant_b = p.is_constant ? kIdentity : 0,
+                    .int8 = p.int8});
+  };
+  const Timing timing = time_repeatedly(multiply, kProductSeconds);
+  if (p.is_constant) forget_packed(kIdentity);
+  return timing.median;
 }
 
 double seconds_of_products(const Products& products) {

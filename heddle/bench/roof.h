@@ -30,6 +30,11 @@ struct MatrixProduct {
   bool int8 = false;         ///< factors are rounded to int8; b is given in f32
   bool is_constant = false;  ///< b is a weight that does not change: its packed form is kept
   int64_t count = 1;
+
+  /// Multiplications and additions of one: 2 m n k.
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
 };
 
 /// The matrix products of one repetition. Attention's own products (queries with keys, weights with
@@ -60,7 +65,7 @@ class Products {
 
   /// Each distinct product once, with its count.
   const std::vector<MatrixProduct>& all() const { return all_; }
-  /// Multiplications and additions: 2 m n k of each.
+  /// Multiplications and additions of all.
   double flops() const;
   /// Scalars of weights that they read, once a product: n k of each.
   int64_t weights_read() const;
@@ -96,8 +101,9 @@ Products translation_products(const TransformerConfig& c, const TranslationSize&
 /// Numbers as weights have them: products of zeros or of NaN may take another time.
 Tensor some_numbers(const Shape& shape, DType dtype);
 
-/// Seconds of all products, one driver call each on the threads that are set: each distinct one is
-/// timed on operands of its own (median) and multiplied by its count.
+/// Seconds of one call of the driver on the threads that are set, on operands of its own (median).
+double seconds_of_product(const MatrixProduct& product);
+/// Those of all products, each distinct one multiplied by its count.
 double seconds_of_products(const Products& products);
 
 /// Multiplications and additions of matrix products and of attention in a call of f, which is

@@ -64,6 +64,53 @@ TEST(Bench, text_names_value_limits_and_memory) {
   }
 }
 
+TEST(Bench, products_are_those_of_the_layers) {
+  const CliResult result = run_heddle({"bench", "train-tiny", "--products", "--json", "--precision",
+                                       "bf16", "--threads", "1", "--batch", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json line = Json::parse(result.out);
+  EXPECT_EQ(line.get_string("case"), "train-tiny");
+  EXPECT_GT(line.get_double("peak_flops"), 0);
+  double before = 0;
+  int64_t sources = 0, targets = 0;
+  for (const Json& p : line.at("products").as_array()) {
+    EXPECT_EQ(p.get_string("in"), "bf16");
+    EXPECT_GT(p.get_double("seconds"), 0);
+    const double all = p.get_double("seconds") * static_cast<double>(p.get_int("count"));
+    if (before > 0) EXPECT_LE(all, before);
+    before = all;
+    // 4 layers of encoder: rows of all sources by 128 to queries, keys and values.
+    if (p.get_int("n") == 384 && p.get_int("k") == 128 && p.get_bool("transpose_b")) {
+      EXPECT_EQ(p.get_int("count") % 4, 0);
+      (sources == 0 ? sources : targets) = p.get_int("m");
+    }
+  }
+  // 2 sentences of 16 to 24 tokens and their marks.
+  EXPECT_GE(sources, 32);
+  EXPECT_LE(sources, 50);
+  EXPECT_LE(targets, 50);
+}
+
+TEST(Bench, products_are_a_table_with_shares_of_the_peak) {
+  const CliResult result =
+      run_heddle({"bench", "translate-tiny", "--products", "--threads", "1", "--batch", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part :
+       {"translate-tiny  f32 by ", ", 1 thread; c [m, n] = a b", "of peak", " a bᵀ ", " %\n"}) {
+    EXPECT_TRUE(contains(result.out, part)) << result.out;
+  }
+  const CliResult timed = run_heddle({"bench", "train-tiny", "--products", "--seconds", "1"});
+  EXPECT_EQ(timed.exit_code, 2);
+  EXPECT_TRUE(contains(timed.err, "--seconds")) << timed.err;
+}
+
+TEST(Bench, a_case_without_products_says_so) {
+  const CliResult result = run_heddle({"bench", "start", "--products"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "start is not made of matrix products; leave out --products"))
+      << result.err;
+}
+
 TEST(Bench, list_names_cases_units_and_formats) {
   const CliResult text = run_heddle({"bench", "list"});
   EXPECT_EQ(text.exit_code, 0);

@@ -19,7 +19,7 @@ struct Flags {
   int threads = 0;
   int64_t batch = 0;
   double seconds = 8;
-  bool json = false;
+  bool products = false, json = false;
 };
 
 void list_cases(bool as_json) {
@@ -89,6 +89,51 @@ void print_text(const bench::BenchCase& c, const Flags& flags, const bench::Benc
              static_cast<double>(r.peak_bytes) / (1 << 20));
 }
 
+// Operands as they lie in memory: which of them is read by columns.
+std::string operands_of(const bench::MatrixProduct& p) {
+  return fmt::format("a{} b{}", p.transpose_a ? "ᵀ" : "", p.transpose_b ? "ᵀ" : "");
+}
+
+void print_products(const bench::BenchCase& c, const Flags& flags,
+                    const bench::ProductTimings& timings) {
+  if (flags.json) {
+    Json products = Json::array();
+    for (const auto& [p, seconds] : timings.rows) {
+      products.push_back(Json::object({{"m", p.m},
+                                       {"n", p.n},
+                                       {"k", p.k},
+                                       {"transpose_a", p.transpose_a},
+                                       {"transpose_b", p.transpose_b},
+                                       {"in", p.int8 ? "int8" : dtype_name(p.in)},
+                                       {"out", dtype_name(p.out)},
+                                       {"constant_b", p.is_constant},
+                                       {"count", p.count},
+                                       {"seconds", seconds}}));
+    }
+    const Json line = Json::object({{"case", c.name},
+                                    {"dtype", flags.precision},
+                                    {"threads", num_threads()},
+                                    {"matrix_unit", unit_of(flags)},
+                                    {"peak_flops", rounded(timings.peak, 0)},
+                                    {"products", products}});
+    fmt::print("{}\n", line.dump());
+    return;
+  }
+  fmt::print(
+      "{}  {} by {}, {}; c [m, n] = a b, inner size k; G/s: 10⁹ multiplications and "
+      "additions a second, of {:.1f} from registers to registers\n",
+      c.name, flags.precision, unit_of(flags), counted(num_threads(), "thread"),
+      timings.peak / 1e9);
+  fmt::print("{:>8} {:>8} {:>8}  {:7} {:>7} {:>10} {:>9} {:>8}\n", "m", "n", "k", "", "times", "ms",
+             "G/s", "of peak");
+  for (const bench::ProductTimings::Row& row : timings.rows) {
+    const bench::MatrixProduct& p = row.product;
+    fmt::print("{:8} {:8} {:8}  {:7} {:7} {:10.3f} {:9.1f} {:>8}\n", p.m, p.n, p.k, operands_of(p),
+               p.count, 1e3 * row.seconds, row.rate() / 1e9,
+               timings.peak > 0 ? fmt::format("{:.1f} %", 100 * row.rate() / timings.peak) : "");
+  }
+}
+
 void run(const Flags& flags) {
   apply_threads(flags.threads);
   if (flags.name == "list") return list_cases(flags.json);
@@ -99,6 +144,7 @@ void run(const Flags& flags) {
   check(flags.seconds >= 0 && flags.seconds <= 86400, ErrorKind::usage,
         "--seconds is {}; it must be 0 to 86400", flags.seconds);
   options.batch = flags.batch, options.seconds = flags.seconds;
+  if (flags.products) return print_products(c, flags, bench::time_products(c, options));
   const bench::BenchResult r = bench::run_case(c, options);
   if (flags.json) {
     fmt::print("{}\n", as_json(c, flags, r));
@@ -118,9 +164,13 @@ void add_bench(Subcommand& app) {
   add_threads_flag(command, flags.threads);
   command.add_setting("--batch", flags.batch,
                       "sentences or sequences at a time; 0: the case's own");
-  command.add_setting(
+  const Option seconds = command.add_setting(
       "--seconds", flags.seconds,
       "how long to repeat, after two repetitions of warm-up; three at least are timed");
+  command
+      .add_flag("--products", flags.products,
+                "time each matrix product of its linear layers by itself instead")
+      .excludes(seconds);
   command.add_flag("--json", flags.json, "one line of JSON");
 }
 
