@@ -24,6 +24,15 @@ auto& family_of(Builder builder, const char* name, const char* help,
   return builder.Name(name).Help(help).Register(registry);
 }
 
+// A counter of each phase, all there from the start.
+template <size_t n>
+std::array<prometheus::Counter*, n> counters_of(prometheus::Family<prometheus::Counter>& family,
+                                                const char* const (&phases)[n]) {
+  std::array<prometheus::Counter*, n> all;
+  for (size_t i = 0; i < n; ++i) all[i] = &family.Add({{"phase", phases[i]}});
+  return all;
+}
+
 }  // namespace
 
 struct ServerMetrics::Families {
@@ -34,6 +43,16 @@ struct ServerMetrics::Families {
   prometheus::Family<prometheus::Histogram>& seconds =
       family_of(prometheus::BuildHistogram(), "heddle_request_seconds",
                 "From a request's last byte to its response", registry);
+  prometheus::Family<prometheus::Counter>& phases =
+      family_of(prometheus::BuildCounter(), "heddle_request_phases_total",
+                "Requests that came so far: received, parsed, admitted, queued, encoding, decoding, "
+                "writing; and how they ended: done, cancelled (the client left first), timed_out, "
+                "refused, failed",
+                registry);
+  // By RequestPhase.
+  std::array<prometheus::Counter*, 12> reached = counters_of(
+      phases, {"received", "parsed", "admitted", "queued", "encoding", "decoding", "writing",
+               "done", "cancelled", "timed_out", "refused", "failed"});
   prometheus::Family<prometheus::Counter>& tokens =
       family_of(prometheus::BuildCounter(), "heddle_tokens_total",
                 "Tokens read, written, and known of prompts before", registry);
@@ -76,6 +95,10 @@ ServerMetrics::~ServerMetrics() = default;
 void ServerMetrics::answered(const std::string& route, int status, double seconds) {
   families_->requests.Add({{"route", route}, {"status", std::to_string(status)}}).Increment();
   families_->seconds.Add({{"route", route}}, kSeconds).Observe(seconds);
+}
+
+void ServerMetrics::reached(RequestPhase phase) {
+  families_->reached[static_cast<size_t>(phase)]->Increment();
 }
 
 void ServerMetrics::refused(int status) {

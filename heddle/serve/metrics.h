@@ -7,6 +7,22 @@
 
 namespace heddle::serve {
 
+/// What a request passes through, in this order as far as it comes; each is counted once.
+enum class RequestPhase : uint8_t {
+  received,  ///< to its last byte
+  parsed,    ///< its body is understood
+  admitted,  ///< there is room for all that it may come to
+  queued,    ///< it waits for an engine
+  encoding,  ///< a model reads what it gives: sources, prompts, texts, images
+  decoding,  ///< the first of its sequences is written
+  writing,   ///< its answer, or the beginning of it, is sent
+  done,      ///< the first of its ends, of which each has one
+  cancelled,
+  timed_out,
+  refused,
+  failed
+};
+
 /// How a job ended; cancelled: its client left, or another job of its request failed.
 enum class JobOutcome : uint8_t { done, cancelled, timed_out, failed };
 
@@ -19,6 +35,7 @@ class ServerMetrics {
   /// A response was sent. route: "/v1/translations", or "other"; status: 200, or 499 where the
   /// client left first
   void answered(const std::string& route, int status, double seconds);
+  void reached(RequestPhase phase);
   /// What came was refused before it was a request; see RefusalHandler. Its route is "none".
   void refused(int status);
   /// Tokens that were read or written.

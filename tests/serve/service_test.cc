@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <map>
 #include <thread>
 
 #include "heddle/infer/decoding/generate.h"
@@ -28,6 +29,18 @@ std::vector<std::string> translated(const ServedModel& model, int64_t beam = 1) 
     texts.push_back(t.text);
   }
   return texts;
+}
+
+// How many requests came so far, by what /metrics says.
+std::map<std::string, int> phases_of(const std::string& metrics) {
+  constexpr std::string_view kName = "heddle_request_phases_total{phase=\"";
+  std::map<std::string, int> phases;
+  for (size_t at = 0; (at = metrics.find(kName, at)) != std::string::npos;) {
+    at += kName.size();
+    const size_t end = metrics.find('"', at);
+    phases[metrics.substr(at, end - at)] = std::stoi(metrics.substr(metrics.find(' ', end)));
+  }
+  return phases;
 }
 
 Json body_of_texts(const char* key) { return Json::object({{key, kTexts}}); }
@@ -293,6 +306,9 @@ TEST(Service, work_of_clients_that_left_is_dropped) {
   EXPECT_NE(text.find(R"(heddle_ended_jobs_total{outcome="done"})"), std::string::npos) << text;
   EXPECT_EQ(text.find("heddle_ended_jobs_total{outcome=\"cancelled\"} 0\n"), std::string::npos)
       << text;
+  std::map<std::string, int> phases = phases_of(text);
+  EXPECT_GT(phases["cancelled"], 0);
+  EXPECT_EQ(phases["done"] + phases["cancelled"], phases["received"] - 1);  // but this one
 }
 
 TEST(Service, responses_say_how_long_they_waited_and_how_long_their_work_took) {
@@ -443,6 +459,25 @@ TEST(Service, metrics_count_what_was_asked_and_name_nobody) {
   EXPECT_NE(text.find("heddle_ended_jobs_total{outcome=\"done\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find(R"(heddle_model_info{name="en-de")"), std::string::npos);
   EXPECT_EQ(text.find("secret"), std::string::npos);
+}
+
+TEST(Service, each_phase_of_a_request_is_counted_once) {
+  ServiceOptions options = default_service();
+  Running running(options);
+  const auto ask = [&](const char* path, const char* body, int status) {
+    EXPECT_EQ(post(running.port(), path, body).status, status) << path << body;
+  };
+  ask("/v1/translations", R"({"text": ["a dog", "two men and a cat"], "beam": 3})", 200);
+  ask("/translate", R"({"q": "a dog", "source": "en", "target": "de"})", 200);
+  ask("/v1/completions", R"({"prompt": "a dog", "max_tokens": 3, "n": 2, "stream": true})", 200);
+  ask("/v1/completions", R"({"prompt": "a dog", "max_tokens": 100000000})", 400);
+  ask("/v1/translations", "{", 400);
+  get(running.port(), "/v1/models");
+  const std::map<std::string, int> wanted = {
+      {"received", 7}, {"parsed", 4},   {"admitted", 3}, {"queued", 3},
+      {"encoding", 3}, {"decoding", 3}, {"writing", 6},  {"done", 4},  // all but this one
+      {"refused", 2},  {"cancelled", 0}, {"timed_out", 0}, {"failed", 0}};
+  EXPECT_EQ(phases_of(get(running.port(), "/metrics").body), wanted);
 }
 
 }  // namespace

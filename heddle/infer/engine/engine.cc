@@ -346,6 +346,7 @@ void Engine::ask(Running& r, Pass& p) {
 // Each hypothesis takes a token, and another one for as long as all took what was drafted.
 // h: [rows, width]; next: the tokens of each row
 void Engine::take(Running& r, const Tensor& h, std::span<NextToken> next) {
+  if (!r.is_read && r.request.on_read) r.request.on_read();
   const auto count = static_cast<int64_t>(r.wanted.count);
   const int64_t written = r.written();
   const Segments rows = Segments::from_lengths(r.answers);

@@ -15,6 +15,7 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
       : exchange_(std::move(e)), tokens_(tokens), step_(std::move(step)) {}
 
   void start() {
+    exchange_->reach(RequestPhase::queued);
     exchange_->on_gone([self = shared_from_this()] { self->is_gone_ = true; });
     go_on();
   }
@@ -45,7 +46,7 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
 }  // namespace
 
 void work_between_steps(const SharedExchange& e, int64_t tokens, std::function<bool()> step) {
-  take_room(e->service, tokens);
+  take_room(*e, tokens);
   std::make_shared<SteppedWork>(e, tokens, std::move(step))->start();
 }
 

@@ -24,6 +24,14 @@ std::string id_of(const HttpRequest& request, const Service& service, uint64_t n
   return service.request_id(number);
 }
 
+constexpr int kClientLeft = 499;
+
+RequestPhase end_of(int status) {
+  if (status == kClientLeft) return RequestPhase::cancelled;
+  if (status >= 500) return RequestPhase::failed;
+  return status < 400 ? RequestPhase::done : RequestPhase::refused;
+}
+
 std::string error_body(Dialect dialect, const Refusal& refusal) {
   if (dialect == Dialect::libre) return Json::object({{"error", refusal.message}}).dump();
   if (dialect == Dialect::deepl) return Json::object({{"message", refusal.message}}).dump();
@@ -40,9 +48,15 @@ Exchange::Exchange(Service& the_service, HttpRequest asked, std::shared_ptr<Repl
     : service(the_service),
       request(std::move(asked)),
       id(id_of(request, service, number)),
-      reply_(std::move(reply)) {}
+      reply_(std::move(reply)) {
+  reach(RequestPhase::received);
+}
 
-Json Exchange::json() const { return json_of_body(request.body, service.options().most_levels); }
+Json Exchange::json() const {
+  Json body = json_of_body(request.body, service.options().most_levels);
+  reach(RequestPhase::parsed);
+  return body;
+}
 
 std::vector<std::pair<std::string, std::string>> Exchange::headers() const {
   const double total = std::chrono::duration<double, std::milli>(Clock::now() - received).count();
@@ -56,16 +70,26 @@ std::vector<std::pair<std::string, std::string>> Exchange::headers() const {
           {"server-timing", std::move(timing)}};
 }
 
+void Exchange::reach(RequestPhase phase) const {
+  const uint32_t bit = uint32_t{1} << static_cast<uint32_t>(phase);
+  if ((reached_.fetch_or(bit) & bit) == 0) service.metrics().reached(phase);
+}
+
 void Exchange::start() {
+  reach(RequestPhase::encoding);
   using std::chrono::microseconds;
   int64_t none = -1;
   waited_us_.compare_exchange_strong(
       none, std::chrono::duration_cast<microseconds>(Clock::now() - received).count());
 }
 
-void Exchange::answered(int status) {
+void Exchange::answered(int status) { answered(status, end_of(status)); }
+
+void Exchange::answered(int status, RequestPhase end) {
   const double seconds = std::chrono::duration<double>(Clock::now() - received).count();
   service.metrics().answered(route, status, seconds);
+  if (end != RequestPhase::cancelled) reach(RequestPhase::writing);
+  reach(end);
 }
 
 void Exchange::send(const Json& json, int status) {
@@ -83,7 +107,8 @@ void Exchange::send_text(std::string text, const std::string& content_type) {
 
 void Exchange::fail(const Refusal& refusal) {
   if (is_answered_.exchange(true)) return;
-  answered(refusal.status);
+  answered(refusal.status,
+           refusal.code == kTimeout ? RequestPhase::timed_out : end_of(refusal.status));
   if (has_begun_) {
     event(error_body(dialect, refusal));
     return reply_->end();
@@ -121,6 +146,7 @@ void Exchange::fail(const std::exception_ptr& error) {
 
 void Exchange::begin_events() {
   has_begun_ = true;
+  reach(RequestPhase::writing);
   HttpResponse head{.content_type = "text/event-stream", .headers = headers()};
   head.headers.emplace_back("cache-control", "no-cache");
   reply_->begin(std::move(head));
@@ -134,7 +160,7 @@ void Exchange::end_events(int status) {
 
 void Exchange::on_gone(std::function<void()> f) {
   reply_->on_gone([self = shared_from_this(), f = std::move(f)] {
-    if (!self->is_answered_.exchange(true)) self->answered(499);
+    if (!self->is_answered_.exchange(true)) self->answered(kClientLeft);
     f();
   });
 }
@@ -175,12 +201,14 @@ std::optional<Refusal> refusal_for_now(const Service& service) {
   return queue_is_full(service);
 }
 
-void take_room(Service& service, int64_t tokens) {
+void take_room(const Exchange& e, int64_t tokens) {
+  Service& service = e.service;
   if (tokens > service.budget().most()) {
     refuse("the request may come to {} tokens; at most {} may wait and run here at once", tokens,
            service.budget().most());
   }
   if (!service.budget().take(tokens)) throw queue_is_full(service);
+  e.reach(RequestPhase::admitted);
 }
 
 SharedModel model_called(const Service& service, const std::string& name) {

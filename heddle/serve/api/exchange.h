@@ -19,6 +19,9 @@ enum class Dialect : uint8_t {
   deepl    ///< {"message": "TEXT"}; DeepL-Auth-Key KEY
 };
 
+/// Refusal::code of what waited too long.
+inline constexpr const char* kTimeout = "timeout";
+
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(Service& service, HttpRequest request, std::shared_ptr<Reply> reply, uint64_t number);
@@ -46,6 +49,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void event(const std::string& data);
   void end_events(int status = 200);
 
+  /// Counts a phase once, however often it is reached. From any thread.
+  void reach(RequestPhase phase) const;
   /// Its work waits no longer: of several calls the first counts. From any thread.
   void start();
 
@@ -57,10 +62,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
  private:
   void answered(int status);
+  void answered(int status, RequestPhase end);
   std::vector<std::pair<std::string, std::string>> headers() const;
 
   std::shared_ptr<Reply> reply_;
   std::atomic<bool> is_answered_ = false, has_begun_ = false;
+  mutable std::atomic<uint32_t> reached_ = 0;  ///< a bit for each phase
   std::atomic<int64_t> waited_us_ = -1;  ///< until start(); -1: it was not called
 };
 
@@ -115,9 +122,9 @@ constexpr int64_t kMostWeights = 1 << 18;
 
 /// What a request is refused with where the queue is full, before anything of it is looked at.
 std::optional<Refusal> refusal_for_now(const Service& service);
-/// Takes so many tokens of the budget. Errors: Refusal 429 where the queue is full, 400 for more
-/// than there ever are.
-void take_room(Service& service, int64_t tokens);
+/// Takes so many tokens of the budget for a request. Errors: Refusal 429 where the queue is full,
+/// 400 for more than there ever are.
+void take_room(const Exchange& e, int64_t tokens);
 /// Errors: Refusal 404 if there is none of this name.
 SharedModel model_called(const Service& service, const std::string& name);
 /// The model that a body names with "model", or, without, the first of this use.

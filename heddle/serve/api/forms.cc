@@ -10,7 +10,9 @@ Json body_of(const Exchange& e) {
   constexpr const char* kForm = "application/x-www-form-urlencoded";
   if (type == nullptr || !lower_case(*type).starts_with(kForm)) return e.json();
   if (e.request.body.starts_with('{')) return e.json();  // as curl -d sends it; no form begins so
-  return json_of_form(e.request.body);
+  Json body = json_of_form(e.request.body);
+  e.reach(RequestPhase::parsed);
+  return body;
 }
 
 Json query_of(const Exchange& e) { return json_of_form(e.request.query); }

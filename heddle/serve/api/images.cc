@@ -98,6 +98,7 @@ void answer_images(const SharedExchange& e, ModelUse use) {
   asked.threshold = number_of(options, "threshold", 0.5, 0, 1);
   if (is_raw) {
     asked.files.push_back(std::move(e->request.body));
+    e->reach(RequestPhase::parsed);
   } else {
     for (const std::string& text : texts_of(options, "image", e->service.options().most_texts)) {
       asked.files.push_back(image_bytes(text, asked.name(asked.files.size())));

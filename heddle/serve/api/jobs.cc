@@ -33,6 +33,9 @@ class Batch : public std::enable_shared_from_this<Batch> {
       self->exchange_->service.metrics().started(waited.count());
       self->exchange_->start();
     };
+    asked.request.on_read = [self = shared_from_this()] {
+      self->exchange_->reach(RequestPhase::decoding);
+    };
     asked.on_end = [self = shared_from_this(), number, on_done = std::move(job.on_done)](
                        JobEnd outcome, std::span<const Hypothesis> found) {
       self->ended(*number, outcome, found, on_done);
@@ -103,7 +106,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
                               .message = fmt::format("waited {} s for its turn",
                                                      exchange_->service.options().queue_seconds),
                               .type = "server_error",
-                              .code = "timeout",
+                              .code = kTimeout,
                               .retry_after = 1});
     } else {
       exchange_->fail(Refusal{
@@ -141,7 +144,7 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   if (width > most_sequences(service)) {
     refuse("the request has {} sequences; at most {}", width, most_sequences(service));
   }
-  take_room(service, all);
+  take_room(*e, all);
   const auto batch = std::make_shared<Batch>(e, model);
   e->on_gone([batch, &service] {
     batch->drop();
@@ -152,6 +155,7 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   } catch (...) {
     batch->fail(std::current_exception());
   }
+  e->reach(RequestPhase::queued);
   for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
   service.engines().wake();
 }

@@ -233,7 +233,7 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
     TranslateOptions options = work.options;
     if (options.prefixes.size() > 1) options.prefixes = {work.options.prefixes[i]};
     tokens += std::ssize(ids);
-    if (tokens > e->service.budget().most()) take_room(e->service, tokens);  // refuses them
+    if (tokens > e->service.budget().most()) take_room(*e, tokens);  // refuses them
     Request request = translation_request(model.loaded().translator(), ids, options);
     if (work.on_partial) {
       request.on_step = [pending, i, shared = SharedBeginning()](const DecodeStep& step) mutable {
