@@ -48,7 +48,7 @@
     return [el("label", {}, label + " ", select), select];
   };
 
-  const attention = heddle.serveAttention({ask, read}), images = heddle.serveImages({ask, read});
+  const attention = heddle.serveAttention({ask, read}), images = heddle.serveImages({ask, read, choice});
 
   // A button to the translator of the other direction, which then has what was written here; none without one.
   const swap = (model, translated) => {
@@ -145,7 +145,7 @@
   // --- the page -----------------------------------------------------------------------------------
 
   const kinds = {translation: translator, generation: heddle.serveText({ask, read, area, choice}), classification: reader, embedding: reader,
-    "image-classification": images.classify, "object-detection": images.detect};
+    "image-classification": images.classify, "object-detection": images.detect, "image-captioning": images.caption};
   const body = el("section");
   const open = (i) => {
     const model = models[i];

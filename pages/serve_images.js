@@ -1,6 +1,6 @@
-// Images on the page of `heddle serve`: one is chosen, dropped or pasted, and classified, or its objects boxed.
+// Images on the page of `heddle serve`: one is chosen, dropped or pasted, and classified, its objects boxed, or it gets captions.
 //
-//   heddle.serveImages({ask, read}) -> {classify(model), detect(model)}    each the elements of a model
+//   heddle.serveImages({ask, read, choice}) -> {classify(model), detect(model), caption(model)}    each the elements of a model
 //   heddle.classTable(probabilities) -> table                              {label: p}, the ten likeliest first
 "use strict";
 (() => {
@@ -37,20 +37,21 @@
     return canvas.toDataURL("image/jpeg", 0.9);
   };
 
+  // Does `work`, and says how long it took, or what went wrong.
+  const timed = async (status, work) => {
+    const began = performance.now();
+    status.textContent = "…";
+    try {
+      await work();
+      status.textContent = `${Math.round(performance.now() - began)} ms`;
+    } catch (error) {
+      status.textContent = error.message;
+    }
+  };
   // Where an image is chosen, dropped or pasted. take(url): what is done with it
   const chooser = (status, take) => {
     const input = el("input", {type: "file", accept: "image/*", id: "image", class: "hidden-text"});
-    const use = async (file) => {
-      if (!file) return;
-      const began = performance.now();
-      status.textContent = "…";
-      try {
-        await take(await prepared(file));
-        status.textContent = `${Math.round(performance.now() - began)} ms`;
-      } catch (error) {
-        status.textContent = error.message;
-      }
-    };
+    const use = (file) => file && timed(status, async () => take(await prepared(file)));
     const zone = el("div", {class: "panel drop"},
       el("button", {type: "button", onclick: () => input.click()}, "Choose an image"), input,
       el("span", {class: "faint"}, " or drop one here, or paste it"));
@@ -70,7 +71,7 @@
     return zone;
   };
 
-  heddle.serveImages = ({ask, read}) => {
+  heddle.serveImages = ({ask, read, choice}) => {
     const status = () => el("span", {class: "faint small", role: "status"});
     const classify = (model) => {
       const said = status(), result = el("div", {id: "classified", class: "detected-parts"});
@@ -104,6 +105,24 @@
       };
       return [chooser(said, take), el("div", {class: "row"}, el("label", {for: "threshold"}, "Least score"), slider, value, said), result];
     };
-    return {classify, detect};
+    const caption = (model) => {
+      const said = status(), result = el("div", {id: "captioned", class: "detected-parts"});
+      const [beamLabel, beam] = choice("beam", [1, 2, 4, 8], 4);
+      let url = "", asked = 0;
+      const take = async (image) => {
+        const mine = ++asked, width = Number(beam.value);
+        url = image;
+        const json = await read(await ask("/v1/images/caption",
+          {model: model.id, image, beam: width, n_best: Math.min(4, width), maps: model.maps}));
+        const picture = await imageOf(image), best = json.captions[0], [rows, columns] = best.grid || [1, 1];
+        if (mine !== asked) return;  // another image, or beam, came meanwhile
+        const captions = (best.n_best || [best]).map((one) => ({...one,
+          words: (one.words || []).map((word) => ({...word, weights: () => word.weights}))}));
+        result.replaceChildren(...heddle.captioned({image: picture, name: "the image", rows, columns, captions}));
+      };
+      beam.addEventListener("change", () => url && timed(said, () => take(url)));
+      return [chooser(said, take), el("div", {class: "row"}, beamLabel, said), result];
+    };
+    return {classify, detect, caption};
   };
 })();

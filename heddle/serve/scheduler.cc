@@ -153,16 +153,17 @@ size_t Scheduler::count_of_those_that_join(Lane& lane) const {
   const int64_t share = (width_ + waiting_width_ + engines - 1) / engines;
   int64_t rows = rows_, width = lane.width, tokens = 0;
   size_t count = 0;
-  bool has_prompt = false;
+  bool has_prompt = false, is_prepared = false;
   for (const auto& [id, waiting] : waiting_) {
-    if (width >= share || !has_room(waiting, rows, width)) break;
+    if (width >= share || !has_room(waiting, rows, width) || is_prepared) break;
     rows += waiting.rows, width += waiting.width;
     tokens += waiting.job.request.source_rows();
     has_prompt |= waiting.job.request.source_rows() == 0;
+    is_prepared = waiting.job.prepare != nullptr;
     ++count;
   }
   if (count == 0) return 0;
-  const bool is_worth = 4 * (width - lane.width) >= lane.width || has_prompt ||
+  const bool is_worth = 4 * (width - lane.width) >= lane.width || has_prompt || is_prepared ||
                         tokens >= kWorthTokens || lane.held >= kMostHeld;
   lane.held = is_worth ? 0 : lane.held + 1;
   return is_worth ? count : 0;
@@ -190,6 +191,10 @@ Scheduler::WaitingJobs Scheduler::take(size_t number) {
 }
 
 void Scheduler::start(Lane& lane, int64_t id, Job job) {
+  if (job.prepare) {
+    if (const auto on_start = std::exchange(job.on_start, {})) on_start();
+    if (!job.prepare(job.request)) return cancel(id);
+  }
   job.request.on_start = std::move(job.on_start);
   job.request.on_done = [this, &lane, id](const Outcome& found) {
     end(lane, id, JobEnd::done, found.hypotheses);
@@ -213,8 +218,8 @@ bool Scheduler::step(Moment now, size_t number) {
     const auto found = lane.numbers.extract(id);
     if (!found.empty()) lane.engine.cancel(found.mapped());
   }
-  for (auto& [id, waiting] : joining) start(lane, id, std::move(waiting.job));
   const RunAlone on_one_core(!is_alone);
+  for (auto& [id, waiting] : joining) start(lane, id, std::move(waiting.job));
   try {
     lane.engine.step();
   } catch (const std::exception& error) {

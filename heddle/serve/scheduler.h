@@ -25,8 +25,11 @@ enum class JobEnd : uint8_t {
 
 /// One sequence asked of a model.
 struct Job {
-  Request request;                      ///< on_start and on_done are the scheduler's
-  Moment deadline = Moment::max();      ///< until which it may wait
+  Request request;                  ///< on_start and on_done are the scheduler's
+  Moment deadline = Moment::max();  ///< until which it may wait
+  /// Makes what the request lacks (Request::memory_rows) once the job waits no longer, on its
+  /// engine's thread. false: that cannot be, and the job is dropped, as by cancel().
+  std::function<bool(Request&)> prepare = {};
   std::function<void()> on_start = {};  ///< it waits no longer
   /// Called once, unless the job was cancelled; hypotheses of one that is done. It may submit and
   /// cancel jobs.
@@ -41,7 +44,8 @@ struct Job {
 /// An engine with others running takes more together: an encoder pass over few sentences costs more
 /// than the rows that stay empty meanwhile. It takes them once they are a quarter of those that it
 /// runs, or kWorthTokens, or it has been short of them for kMostHeld steps; a prompt, which takes
-/// no pass of its own, joins at the next step.
+/// no pass of its own, joins at the next step. Of jobs that are prepared, each by a pass of its
+/// own, one joins at each step: those that run wait for no more.
 ///
 /// It knows no time but what step() is told, and no thread but those that call it: all may, but one
 /// thread steps an engine. An engine that alone has something to do computes on all cores, else

@@ -92,6 +92,36 @@ SharedModel new_model(Model model) {
           }};
 }
 
+SharedModel load_of_images(const std::string& folder, const ServedModelOptions& options) {
+  if (!writes_captions(folder)) {
+    auto model = new_model(load_image_reader(folder));
+    model->use = use_of(model->images());
+    return model;
+  }
+  auto model = new_model(load_captioner(folder));
+  model->use = ModelUse::caption;
+  model->translating = caption_options(model->loaded());
+  model->translating.precision = options.precision;
+  return model;
+}
+
+SharedModel load_of_texts(const std::string& folder, const std::string& name,
+                          const ServedModelOptions& options) {
+  const ModelUse use = use_of(folder);
+  auto model = new_model(load(folder, use));
+  model->name = name, model->use = use;
+  if (use == ModelUse::translate) {
+    model->translating = default_options(model->loaded());
+    model->translating.precision = options.precision;
+    model->default_language = model->loaded().source_language;
+    take_languages(*model);
+  }
+  if (use == ModelUse::generate) take_chat_template(*model);
+  const bool has_classes = model->loaded().model->heads().sequence_classes != nullptr;
+  if (use == ModelUse::embed && has_classes) model->use = ModelUse::classify;
+  return model;
+}
+
 }  // namespace
 
 bool is_language_code(const std::string& code) {
@@ -101,8 +131,8 @@ bool is_language_code(const std::string& code) {
 
 const char* model_use_name(ModelUse use) {
   static constexpr const char* names[] = {
-      "translation",    "generation",           "embedding",
-      "classification", "image-classification", "object-detection"};
+      "translation",          "generation",       "embedding",       "classification",
+      "image-classification", "object-detection", "image-captioning"};
   return names[static_cast<size_t>(use)];
 }
 
@@ -112,27 +142,13 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   const std::string folder = has_name ? argument.substr(equals + 1) : argument;
   const std::string name = has_name ? argument.substr(0, equals) : name_of(folder);
   check(!name.empty(), ErrorKind::usage, "'{}': the name before the = is missing", argument);
-  if (reads_images(folder)) {
-    auto model = new_model(load_image_reader(folder));
-    model->name = name, model->use = use_of(model->images()), model->precision = options.precision;
-    model->loaded().path = name;
-    return model;
-  }
-  const ModelUse use = use_of(folder);
-  auto model = new_model(load(folder, use));
-  model->name = name, model->use = use, model->precision = options.precision;
-  if (use == ModelUse::translate) {
-    model->translating = default_options(model->loaded());
-    model->translating.precision = options.precision;
-    model->default_language = model->loaded().source_language;
-    take_languages(*model);
-  }
-  if (use == ModelUse::generate) take_chat_template(*model);
+  SharedModel model =
+      reads_images(folder) ? load_of_images(folder, options) : load_of_texts(folder, name, options);
+  model->name = name, model->precision = options.precision;
   const LoadedModel& loaded = model->loaded();
-  if (use == ModelUse::embed) {
-    if (loaded.model->heads().sequence_classes) model->use = ModelUse::classify;
-  } else {
-    const int engines = use == ModelUse::translate ? engines_of(loaded.translator()) : 1;
+  const bool reads_sources = model->use == ModelUse::translate || model->use == ModelUse::caption;
+  if (reads_sources || model->use == ModelUse::generate) {
+    const int engines = reads_sources ? engines_of(loaded.translator()) : 1;
     model->scheduler =
         std::make_unique<Scheduler>(*loaded.model, options.precision, options.cache_rows, engines);
   }

@@ -49,6 +49,8 @@ struct ImageProcessor {
   ImageSize resized(ImageSize image) const;
   /// Resized and cropped.
   Image fit(const Image& image) const;
+  /// The size that fit() gives an image of this size.
+  ImageSize fitted(ImageSize image) const { return do_center_crop ? crop_size : resized(image); }
   /// Writes an image that fits, scaled and normalised, as floats: [height, width, 3].
   void normalize(const Image& image, float* to) const;
 };

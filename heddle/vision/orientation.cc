@@ -70,13 +70,19 @@ int exif_orientation(std::span<const std::byte> file) {
   return 1;
 }
 
+ImageSize turned(ImageSize image, int orientation) {
+  const bool is_swapped = orientation >= 5 && orientation <= 8;
+  return is_swapped ? ImageSize{image.width, image.height} : image;
+}
+
 Image turned(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
   const bool is_swapped = orientation >= 5;  // rows become columns
   const bool from_below =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool from_right = orientation == 2 || orientation == 3 || orientation >= 7;
-  Image to = is_swapped ? Image(image.width, image.height) : Image(image.height, image.width);
+  const ImageSize size = turned(image.size(), orientation);
+  Image to(size.height, size.width);
   for (int64_t y = 0; y < to.height; ++y) {
     uint8_t* pixel = to.row(y);
     for (int64_t x = 0; x < to.width; ++x, pixel += Image::kChannels) {

@@ -13,6 +13,8 @@ int exif_orientation(std::span<const std::byte> file);
 /// The image turned: 2 left to right, 3 by half, 4 upside down, 5 along its diagonal, 6 by a
 /// quarter to the right, 7 along the other diagonal, 8 by a quarter to the left; else as it is.
 Image turned(Image image, int orientation);
+/// The size of an image of this size then.
+ImageSize turned(ImageSize image, int orientation);
 
 /// read_image(), turned as its EXIF data say: what Pillow's ImageOps.exif_transpose() gives, as
 /// transformers' pipelines have it. Images of datasets are read as they lie in their files, as by

@@ -6,38 +6,14 @@
 
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/infer/engine/engine.h"
-#include "heddle/models/registry.h"
 #include "heddle/ops/recurrent/attention_penalties.h"
 #include "heddle/ops/shape.h"
-#include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/plain_decoding.h"
+#include "tests/infer/small_captioner.h"
 
 namespace heddle::testing {
 namespace {
-
-struct SmallCaptioner {
-  nn::Parameters parameters{5};
-  std::unique_ptr<Model> made;
-  const Captioner* model;
-
-  explicit SmallCaptioner(const std::string& more) {
-    made = make_model(nn::Scope(parameters), Json::parse(R"({"model_type": "captioner",
-        "vocab_size": 40, "hidden_size": 16, "memory_size": 8,
-        "backbone_config": {"model_type": "resnet", "stem": "cifar", "downsample": "pool",
-        "layer_type": "plain", "norm": "group", "norm_groups": 2, "embedding_size": 4,
-        "hidden_sizes": [8, 8], "depths": [0, 0]})" + more +
-                                                         "}"));
-    model = made->as<Captioner>();
-    for (auto& p : parameters.all()) {  // so that tokens differ, and captions end
-      for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 2.5f;
-      p->changed(true);
-    }
-  }
-};
-
-const std::string kTransformer = R"(, "decoder_type": "transformer", "decoder_layers": 2,
-    "decoder_attention_heads": 2, "decoder_ffn_dim": 24)";
 
 const std::vector<std::string> kKinds = {
     "",
@@ -140,12 +116,6 @@ TEST(Captions, requests_with_memories_join_those_that_run) {
   EXPECT_EQ(run(3), at_once);
 }
 
-Tokenizer words() {
-  std::vector<std::string> list;
-  for (int i = 0; i < 36; ++i) list.push_back(fmt::format("w{}", i));
-  return word_list_tokenizer(list);
-}
-
 // What an observer sees of a caption: weights of each token, [tokens, cells], means over the heads
 // of the last layer.
 std::vector<float> observed_weights(const Captioner& model, const Ids& ids, const Tensor& memory) {
@@ -176,7 +146,7 @@ class CaptionWords : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CaptionWords, have_the_weights_of_their_steps) {
   const SmallCaptioner small(GetParam());
-  const Tokenizer tokenizer = words();
+  const Tokenizer tokenizer = captioner_words();
   const EncodedImages images = encode_images(*small.model, {}, images_of(3), {});
   const auto captions =
       caption_images(*small.model, tokenizer, images.memories, {.longest_without_end = 6});
@@ -222,7 +192,7 @@ TEST(Captions, gates_are_those_of_the_decoder) {
   }
   const EncodedImages images = encode_images(*small.model, {}, images_of(1), {});
   const std::vector<Ids> ids = {{5, 9, 11}};
-  const auto seen = seen_words(*small.model, words(), images.memories, ids, {});
+  const auto seen = seen_words(*small.model, captioner_words(), images.memories, ids, {});
   ASSERT_EQ(seen[0].size(), 3u);
   for (const SeenWord& word : seen[0]) {
     EXPECT_LT(word.gate.value(), 1e-4f);
@@ -230,7 +200,7 @@ TEST(Captions, gates_are_those_of_the_decoder) {
 }
 
 TEST(Captions, words_of_a_model_without_attention_have_no_maps) {
-  const Tokenizer tokenizer = words();
+  const Tokenizer tokenizer = captioner_words();
   const EncodedImages images = encode_images(*SmallCaptioner("").model, {}, images_of(3), {});
   const std::vector<Ids> ids = {{5}, {6, 7}, {8}};
   const SmallCaptioner blind(R"(, "attention_scoring": "none")");

@@ -28,16 +28,18 @@ class ServePage : public PageTest {
                                          {"target", wanted_.get_string("text")},
                                          {"format", "html"}});
     const std::string page = serve::post(running.port(), "/v1/attention", attention.dump()).body;
-    const std::string image = base64_text(read_file(fixture_image("rgb.png")));
+    const std::string image = serve::base64_of("rgb.png");
     const auto of_image = [&](const std::string& path) {
       Json body = Json::object({{"image", image}});
       if (path.ends_with("detect")) body["threshold"] = 0.05;
+      if (path.ends_with("caption")) body["beam"] = 4, body["n_best"] = 4, body["maps"] = true;
       return serve::post(running.port(), path, body.dump()).body;
     };
     const Json known =
         Json::object({{"/v1/attention", page},
                       {"/v1/images/classify", of_image("/v1/images/classify")},
                       {"/v1/images/detect", of_image("/v1/images/detect")},
+                      {"/v1/images/caption", of_image("/v1/images/caption")},
                       {"/v1/classify",
                        serve::post(running.port(), "/v1/classify", R"({"text": "the fox"})").body},
                       {"image", image}});
@@ -315,6 +317,38 @@ TEST_F(ServePage, images_are_classified_and_their_objects_boxed) {
              6);
 }
 
+TEST_F(ServePage, images_get_captions_and_words_show_where_the_model_looked) {
+  const std::string answers = write();
+  drive_both(answers + R"js(
+    await choose("captioner");
+    await give();
+    reader.equal(asked.at(-1), ["/v1/images/caption", {model: "captioner", image: "data:image/png;base64," + known.image,
+      beam: 4, n_best: 4, maps: true}], "the request");
+    const all = JSON.parse(known["/v1/images/caption"]).captions[0];
+    const sentences = [...document.querySelectorAll("#captioned .sentence")];
+    reader.equal(sentences.map((one) => one.dataset.caption), all.n_best.map((one) => one.text), "captions, best first");
+    const words = [...document.querySelectorAll("#captioned button.word")], canvas = reader.find("#captioned canvas");
+    reader.equal(words.map((word) => word.textContent), all.n_best.flatMap((one) => one.words.map((word) => word.text)), "a button a word");
+    const before = canvas.toDataURL();
+    words[0].focus();
+    const first = canvas.toDataURL();
+    reader.check(first !== before, "the map lies over the image");
+    words[1].dispatchEvent(new PointerEvent("pointerenter"));
+    reader.check(canvas.toDataURL() !== first, "another word, another map");
+    const {text, weights, gate} = all.words[1], [rows, columns] = all.grid, high = Math.max(...weights), peak = weights.indexOf(high);
+    reader.equal(weights.length, rows * columns, "a weight a cell");
+    reader.check(reader.find("#captioned").textContent.includes(`“${text}” looked most at row ${Math.floor(peak / columns) + 1}, column ${peak % columns + 1}: ${heddle.percent(high)}`), "said in words");
+    reader.check(reader.find("#captioned").textContent.includes(`By its gate ${heddle.percent(gate)} of that counted`), "with its gate");
+    const beam = reader.find("section select");
+    beam.value = "1";
+    beam.dispatchEvent(new Event("change", {bubbles: true}));
+    await reader.wait(300);
+    reader.equal([asked.at(-1)[1].beam, asked.at(-1)[1].n_best], [1, 1], "asked again by another beam");
+    reader.check(reader.tooWide() <= 0, "no wider than the window");
+  )js",
+             10);
+}
+
 TEST_F(ServePage, its_layout_holds) {
   const std::string answers = write();
   check_layout(path_, answers + R"js(
@@ -338,8 +372,12 @@ TEST_F(ServePage, its_layout_holds) {
     reader.find("#threshold").value = "0.05";
     reader.find("#threshold").dispatchEvent(new Event("input", {bubbles: true}));
     await reader.layout("objects");
+    await choose("captioner");
+    await give();
+    document.querySelector("#captioned button.word").focus();
+    await reader.layout("captions");
   )js",
-               6);
+               7);
 }
 
 }  // namespace

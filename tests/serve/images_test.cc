@@ -24,10 +24,6 @@ std::string printed(const std::string& command, const std::string& model,
   return line.dump();
 }
 
-std::string base64_of(const std::string& image) {
-  return base64_text(read_file(fixture_image(image)));
-}
-
 TEST(Images, classes_are_those_that_classify_prints_in_every_form_of_a_body) {
   Running running(image_service());
   const std::string jpeg = printed("classify", "vit", fixture_image("420.jpg")),
@@ -116,7 +112,7 @@ TEST(Images, models_of_images_stand_beside_those_of_texts) {
   std::vector<std::string> uses;
   for (const Json& model : models.at("data").as_array()) uses.push_back(model.get_string("use"));
   EXPECT_EQ(uses, (std::vector<std::string>{"translation", "generation", "image-classification",
-                                            "object-detection"}));
+                                            "object-detection", "image-captioning"}));
   EXPECT_EQ(post(running.port(), "/v1/translations", R"({"text": "a dog"})").status, 200);
   EXPECT_EQ(post(running.port(), "/v1/classify", R"({"text": "a", "model": "vit"})").status, 404);
 }

@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "heddle/serve/service.h"
+#include "heddle/text/strings/strings.h"
 #include "tests/cli/language_model.h"
 #include "tests/cli/page_data.h"
 #include "tests/cli/vision_model.h"
+#include "tests/infer/small_captioner.h"
 #include "tests/support/wait.h"
 
 namespace heddle::serve {
@@ -25,6 +27,7 @@ inline const std::string& model_folder() {
                         "{% endfor %}{% if add_generation_prompt %}<s>a:{% endif %}");
     testing::write_vision_model((folder / "vit").string());
     testing::write_vision_model((folder / "detr").string(), "detr");
+    testing::write_captioner((folder / "captioner").string());
     return folder.path().string();
   }();
   return path;
@@ -58,8 +61,15 @@ inline std::string language_folder() {
 
 inline ServiceOptions image_service() {
   ServiceOptions options;
-  options.models = {model_folder() + "/vit", model_folder() + "/detr"};
+  for (const char* name : {"/vit", "/detr", "/captioner"}) {
+    options.models.push_back(model_folder() + name);
+  }
   return options;
+}
+
+/// The file of an image in base64.
+inline std::string base64_of(const std::string& image) {
+  return base64_text(testing::read_file(testing::fixture_image(image)));
 }
 
 class Running {

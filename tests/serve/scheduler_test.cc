@@ -6,8 +6,11 @@
 #include <limits>
 #include <map>
 
+#include "heddle/infer/decoding/caption.h"
 #include "tests/base/temporary.h"
+#include "tests/infer/small_captioner.h"
 #include "tests/serve/translation_jobs.h"
+#include "tests/vision/drawn.h"
 
 namespace heddle::serve {
 namespace {
@@ -290,6 +293,81 @@ TEST(Scheduler, several_engines_give_what_one_gives_and_hear_of_cancelled_jobs) 
   }
   EXPECT_EQ(scheduler.rows(), 0);
   for (size_t i = 0; i + 1 < found.size(); ++i) EXPECT_EQ(found[i], subject.alone(i)) << i;
+}
+
+// Images as jobs, whose memories are set once their turn has come.
+struct CaptionJobs {
+  testing::SmallCaptioner small{""};
+  std::vector<Tensor> memories;
+  TranslateOptions options{.search = {.min_new_tokens = 6, .beam = 2}, .longest_without_end = 9};
+
+  explicit CaptionJobs(int64_t count) {
+    std::vector<Image> images;
+    for (int64_t i = 0; i < count; ++i) images.push_back(testing::noise(12 + 4 * i, 16, i));
+    memories = encode_images(*small.model, {}, images, {}).memories;
+  }
+  Job job(size_t i) const {
+    return {.request = memory_request(*small.model, memories[i].size(0), options),
+            .prepare = [this, i](Request& request) {
+              request.memory = memories[i];
+              return true;
+            }};
+  }
+  Ids alone(size_t i) const {
+    return translate_memories(*small.model, std::span(&memories[i], 1), options)[0].ids;
+  }
+};
+
+TEST(Scheduler, jobs_that_are_prepared_join_one_a_step_and_get_what_they_get_alone) {
+  const CaptionJobs subject(5);
+  Scheduler scheduler(*subject.small.made, {}, 4000);
+  std::vector<std::optional<Ids>> found(subject.memories.size());
+  int64_t prepared = 0, started = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    Job job = subject.job(i);
+    job.prepare = [&, i, prepare = job.prepare](Request& request) {
+      EXPECT_EQ(started, ++prepared);  // it waits no longer
+      EXPECT_EQ(request.source_rows(), subject.memories[i].size(0));
+      return prepare(request);
+    };
+    job.on_start = [&] { ++started; };
+    job.on_end = [&, i](JobEnd outcome, std::span<const Hypothesis> hypotheses) {
+      EXPECT_EQ(outcome, JobEnd::done);
+      found[i] = as_translation(hypotheses).ids;
+    };
+    scheduler.submit(std::move(job));
+  }
+  for (int64_t step = 1; step <= 5; ++step) {
+    scheduler.step(at(0));
+    EXPECT_EQ(prepared, step);
+    EXPECT_EQ(scheduler.running(), step);
+  }
+  while (scheduler.step(at(0))) {
+  }
+  EXPECT_EQ(started, 5);
+  EXPECT_EQ(scheduler.rows(), 0);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], subject.alone(i)) << i;
+}
+
+TEST(Scheduler, a_job_that_cannot_be_prepared_leaves_and_the_others_go_on) {
+  const CaptionJobs subject(3);
+  Scheduler scheduler(*subject.small.made, {}, 4000);
+  std::vector<size_t> ended;
+  for (size_t i = 0; i < 3; ++i) {
+    Job job = subject.job(i);
+    if (i == 1) job.prepare = [](Request&) { return false; };
+    job.on_end = [&, i](JobEnd, std::span<const Hypothesis>) { ended.push_back(i); };
+    scheduler.submit(std::move(job));
+  }
+  scheduler.step(at(0));
+  scheduler.step(at(0));
+  EXPECT_EQ(scheduler.running(), 1);
+  EXPECT_EQ(scheduler.waiting(), 1);
+  while (scheduler.step(at(0))) {
+  }
+  EXPECT_EQ(ended, (std::vector<size_t>{0, 2}));
+  EXPECT_TRUE(scheduler.is_idle());
+  EXPECT_EQ(scheduler.rows(), 0);
 }
 
 }  // namespace

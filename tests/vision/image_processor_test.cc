@@ -37,6 +37,7 @@ TEST(ImageProcessor, sizes_bits_and_values_are_those_of_transformers_and_timm) {
     const Image image = processor.fit(noise(from[0], from[1], c.get_int("seed")));
     EXPECT_EQ(image.height, to[0]) << c.dump();
     EXPECT_EQ(image.width, to[1]) << c.dump();
+    EXPECT_EQ(processor.fitted({from[0], from[1]}), image.size()) << c.dump();
     EXPECT_EQ(crc_of(image), c.get_int("crc")) << c.dump();
     const std::vector<float> values = pixel_values(processor, image);
     const Json::Array& expected = c.at("values").as_array();

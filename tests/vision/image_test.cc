@@ -121,6 +121,8 @@ TEST(UprightImage, is_turned_as_pillow_turns_it) {
     const Image image = read_upright_image(folder / "photo.jpg");
     EXPECT_EQ(image.size(), (ImageSize{c.get_int("height"), c.get_int("width")})) << c.dump();
     EXPECT_EQ(crc_of(image), c.get_int("crc")) << c.dump();
+    const ImageSize stored = read_image(folder / "photo.jpg").size();
+    EXPECT_EQ(turned(stored, exif_orientation(bytes_of(file))), image.size()) << c.dump();
     EXPECT_EQ(crc_of(read_image(folder / "photo.jpg")),
               crc_of(read_image(image_fixture("420.jpg"))));
   }

@@ -28,24 +28,12 @@ TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precis
 }
 
 // The captions of an image, best first.
-using Captions = std::vector<inspect::ShownCaption>;
-
-Json as_json(const inspect::ShownCaption& caption) {
-  Json json = Json::object({{"text", caption.text}, {"score", caption.score}});
-  if (caption.words.empty()) return json;
-  json["words"] = inspect::json_list(caption.words, [](const SeenWord& word) {
-    Json shown = Json::object({{"text", word.text}});
-    if (word.gate) shown["gate"] = *word.gate;
-    shown["weights"] = Json(word.weights);
-    return shown;
-  });
-  return json;
-}
+using Captions = std::vector<SeenCaption>;
 
 void print_captions(const std::string& path, const Captions& captions, ImageSize grid,
                     const Flags& flags, Results out) {
   if (!flags.json) {
-    for (const inspect::ShownCaption& caption : captions) {
+    for (const SeenCaption& caption : captions) {
       const std::string score =
           captions.size() > 1 ? fmt::format("{:.6f}\t", caption.score) : std::string();
       out.print(fmt::format("{}\t{}{}", path, score, caption.text));
@@ -53,10 +41,9 @@ void print_captions(const std::string& path, const Captions& captions, ImageSize
     return;
   }
   Json line = Json::object({{"image", path}});
-  const Json best = as_json(captions[0]);
-  for (const auto& [key, value] : best.as_object()) line[key] = value;
-  if (flags.maps) line["grid"] = Json::Array{grid.height, grid.width};
-  if (captions.size() > 1) line["n_best"] = inspect::json_list(captions, as_json);
+  const Json said =
+      captions_json(captions, flags.maps ? std::optional<ImageSize>(grid) : std::nullopt);
+  for (const auto& [key, value] : said.as_object()) line[key] = value;
   out.print(line.dump());
 }
 
@@ -67,10 +54,7 @@ class Captioning {
         reader_(load_captioner(flags.model)),
         options_(options_of(flags, reader_.loaded, precision)),
         page_(flags.model) {
-    check(!flags.maps || reader_.model().facts().cross_attention_layers > 0, ErrorKind::data,
-          "{}: it sees the mean of an image (attention_scoring none), so words have no maps; leave "
-          "out --maps",
-          flags.model);
+    if (flags.maps) check_has_maps(reader_.model(), flags.model);
   }
 
   void answer(const ReadImages& read, Results out) {
@@ -91,29 +75,15 @@ class Captioning {
  private:
   // first: the number of the first image: draws differ from image to image.
   std::vector<Captions> captions_of(const EncodedImages& encoded, int64_t first) {
-    const Tokenizer& tokenizer = reader_.loaded.target();
     TranslateOptions options = options_;
     options.search.first_line += first;
     const std::vector<Translation> found =
-        caption_images(reader_.model(), tokenizer, encoded.memories, options);
-    std::vector<Captions> all(found.size());
-    std::vector<Tensor> memories;
-    std::vector<std::vector<int32_t>> ids;
-    for (size_t i = 0; i < found.size(); ++i) {
-      const auto add = [&](const Translation& t) {
-        all[i].push_back({t.text, t.score, {}});
-        memories.push_back(encoded.memories[i]);
-        ids.push_back(t.ids);
-      };
-      add(found[i]);
-      for (const Translation& other : found[i].others) add(other);
+        caption_images(reader_.model(), reader_.loaded.target(), encoded.memories, options);
+    if (flags_.maps || !flags_.page.empty()) {
+      return seen_captions(reader_, encoded.memories, found, options_.precision);
     }
-    if (!flags_.maps && flags_.page.empty()) return all;
-    auto words = seen_words(reader_.model(), tokenizer, memories, ids, options_.precision);
-    size_t at = 0;
-    for (Captions& captions : all) {
-      for (inspect::ShownCaption& caption : captions) caption.words = std::move(words[at++]);
-    }
+    std::vector<Captions> all;
+    for (const Translation& best : found) all.push_back(plain_captions(best));
     return all;
   }
 

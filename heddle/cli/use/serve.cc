@@ -122,9 +122,11 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_serve(Subcommand& app) {
-  auto [command, flags] = app.add_command<Flags>(
-      "serve",
-      "Answer over HTTP: translations, completions, embeddings, classes, objects of images", run);
+  auto [command, flags] =
+      app.add_command<Flags>("serve",
+                             "Answer over HTTP: translations, completions, embeddings, classes, "
+                             "objects and captions of images",
+                             run);
   command
       .add_option("model", flags.models,
                   "model directories or runs, each FOLDER or NAME=FOLDER; a translator called "

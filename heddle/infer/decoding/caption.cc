@@ -70,7 +70,32 @@ std::vector<SeenWord> words_of(const Tokenizer& tokenizer, std::span<const int32
   return words;
 }
 
+// Whatever the model thinks of it.
+TranslateOptions without_unknown(TranslateOptions options, const Tokenizer& tokenizer) {
+  if (tokenizer.unk_id() >= 0) options.search.suppressed.push_back(tokenizer.unk_id());
+  return options;
+}
+
+Json word_json(const SeenWord& word) {
+  Json json = Json::object({{"text", word.text}});
+  if (word.gate) json["gate"] = *word.gate;
+  json["weights"] = Json(word.weights);
+  return json;
+}
+
+Json caption_json(const SeenCaption& caption) {
+  Json json = Json::object({{"text", caption.text}, {"score", caption.score}});
+  if (caption.words.empty()) return json;
+  json["words"] = Json::array();
+  for (const SeenWord& word : caption.words) json["words"].push_back(word_json(word));
+  return json;
+}
+
 }  // namespace
+
+bool writes_captions(const std::string& path) {
+  return load_model_config(path)->hub.head == Head::caption;
+}
 
 CaptionReader load_captioner(const std::string& path) {
   CaptionReader reader{load_model(path), {}};
@@ -112,10 +137,23 @@ EncodedImages encode_images(const Captioner& model, const ImageProcessor& proces
 std::vector<Translation> caption_images(const Captioner& model, const Tokenizer& tokenizer,
                                         std::span<const Tensor> memories,
                                         TranslateOptions options) {
-  if (tokenizer.unk_id() >= 0) options.search.suppressed.push_back(tokenizer.unk_id());
-  std::vector<Translation> captions = translate_memories(model, memories, options);
+  std::vector<Translation> captions =
+      translate_memories(model, memories, without_unknown(std::move(options), tokenizer));
   decode_texts(captions, tokenizer);
   return captions;
+}
+
+Request caption_request(const Captioner& model, const Tokenizer& tokenizer, ImageSize grid,
+                        TranslateOptions options, int64_t number) {
+  return memory_request(model, grid.height * grid.width,
+                        without_unknown(std::move(options), tokenizer), number);
+}
+
+void check_has_maps(const Captioner& model, const std::string& source) {
+  check(has_maps(model), ErrorKind::data,
+        "{}: it sees the mean of an image (attention_scoring none), so words have no maps; leave "
+        "`maps` out",
+        source);
 }
 
 std::vector<std::vector<SeenWord>> seen_words(const Captioner& model, const Tokenizer& tokenizer,
@@ -124,7 +162,7 @@ std::vector<std::vector<SeenWord>> seen_words(const Captioner& model, const Toke
                                               const Precision& precision) {
   const NoGrad off;
   std::vector<std::vector<SeenWord>> all(captions.size());
-  if (model.facts().cross_attention_layers == 0) return all;
+  if (!has_maps(model)) return all;
   for (size_t begin = 0; begin < captions.size(); begin += kForcedAtOnce) {
     const size_t count = std::min(kForcedAtOnce, captions.size() - begin);
     const std::vector<SeenTokens> seen = seen_tokens(model, memories.subspan(begin, count),
@@ -134,6 +172,45 @@ std::vector<std::vector<SeenWord>> seen_words(const Captioner& model, const Toke
     }
   }
   return all;
+}
+
+std::vector<SeenCaption> plain_captions(const Translation& found) {
+  std::vector<SeenCaption> captions = {{.text = found.text, .score = found.score}};
+  for (const Translation& other : found.others) {
+    captions.push_back({.text = other.text, .score = other.score});
+  }
+  return captions;
+}
+
+std::vector<std::vector<SeenCaption>> seen_captions(const CaptionReader& reader,
+                                                    std::span<const Tensor> memories,
+                                                    std::span<const Translation> found,
+                                                    const Precision& precision) {
+  std::vector<Tensor> of_each;
+  std::vector<std::vector<int32_t>> ids;
+  for (size_t i = 0; i < found.size(); ++i) {
+    ids.push_back(found[i].ids);
+    for (const Translation& other : found[i].others) ids.push_back(other.ids);
+    of_each.resize(ids.size(), memories[i]);
+  }
+  auto words = seen_words(reader.model(), reader.loaded.target(), of_each, ids, precision);
+  std::vector<std::vector<SeenCaption>> all;
+  size_t at = 0;
+  for (const Translation& best : found) {
+    for (SeenCaption& caption : all.emplace_back(plain_captions(best))) {
+      caption.words = std::move(words[at++]);
+    }
+  }
+  return all;
+}
+
+Json captions_json(std::span<const SeenCaption> captions, const std::optional<ImageSize>& grid) {
+  Json json = caption_json(captions[0]);
+  if (grid) json["grid"] = Json::Array{grid->height, grid->width};
+  if (captions.size() == 1) return json;
+  json["n_best"] = Json::array();
+  for (const SeenCaption& caption : captions) json["n_best"].push_back(caption_json(caption));
+  return json;
 }
 
 }  // namespace heddle

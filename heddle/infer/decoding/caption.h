@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/json/json.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/image_batch.h"
 #include "heddle/models/captioner.h"
@@ -18,6 +19,9 @@ struct CaptionReader {
   const Captioner& model() const { return loaded.model->need<Captioner>(loaded.path); }
 };
 
+/// Whether the model that `path` names, see find_model_dir(), does. Errors: those of
+/// load_model_config().
+bool writes_captions(const std::string& path);
 /// A captioner with the tokenizer and processor of its folder. Errors: those of load_model() and
 /// ImageProcessor::of_folder(); data if the model writes no captions.
 CaptionReader load_captioner(const std::string& path);
@@ -39,6 +43,11 @@ EncodedImages encode_images(const Captioner& model, const ImageProcessor& proces
 std::vector<Translation> caption_images(const Captioner& model, const Tokenizer& tokenizer,
                                         std::span<const Tensor> memories, TranslateOptions options);
 
+/// What caption_images() asks an engine of an image, see memory_request(): its number is that of
+/// the image.
+Request caption_request(const Captioner& model, const Tokenizer& tokenizer, ImageSize grid,
+                        TranslateOptions options, int64_t number = 0);
+
 /// A word of a caption, and where the model looked while it was chosen: means over its tokens, see
 /// Captioner::Attended.
 struct SeenWord {
@@ -46,11 +55,35 @@ struct SeenWord {
   std::vector<float> weights;      ///< of its image's cells; they sum to 1
   std::optional<float> gate = {};  ///< how much that counted, 0 to 1; none: the model has no gate
 };
+/// Whether words have maps: the model looks at cells, not at their mean alone.
+inline bool has_maps(const Captioner& model) { return model.facts().cross_attention_layers > 0; }
+/// Errors: data, beginning with `source`, if they have none.
+void check_has_maps(const Captioner& model, const std::string& source);
 /// The words of captions, by word_spans(), in a pass that is given them. captions: ids without the
 /// end, of each memory    returns: [captions][words]; of a model without attention nothing of each
 std::vector<std::vector<SeenWord>> seen_words(const Captioner& model, const Tokenizer& tokenizer,
                                               std::span<const Tensor> memories,
                                               std::span<const std::vector<int32_t>> captions,
                                               const Precision& precision);
+
+/// A caption with its seen_words(), if there are any.
+struct SeenCaption {
+  std::string text;
+  double score = 0;
+  std::vector<SeenWord> words = {};
+};
+/// What was found for images, with words. memories: theirs    returns: [images][captions], best
+/// first
+std::vector<std::vector<SeenCaption>> seen_captions(const CaptionReader& reader,
+                                                    std::span<const Tensor> memories,
+                                                    std::span<const Translation> found,
+                                                    const Precision& precision);
+/// The same without words.
+std::vector<SeenCaption> plain_captions(const Translation& found);
+
+/// {"text", "score"} of an image's best caption, with its words where it has them ("words":
+/// [{"text", "gate", "weights"}]), the grid that their weights are of, if it is given ("grid":
+/// [rows, columns]), and all captions under "n_best" where there are several.
+Json captions_json(std::span<const SeenCaption> captions, const std::optional<ImageSize>& grid);
 
 }  // namespace heddle

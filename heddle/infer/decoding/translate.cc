@@ -19,15 +19,17 @@
 namespace heddle {
 namespace {
 
-// Token ids, or, of sources that were encoded already, memories.
+// Token ids; of sources of another kind their memories, or the rows that these will have.
 struct Sources {
   std::span<const std::vector<int32_t>> ids = {};
   std::span<const Tensor> memories = {};
+  std::span<const int64_t> rows = {};
 
-  size_t size() const { return ids.size() + memories.size(); }
+  size_t size() const { return ids.size() + memories.size() + rows.size(); }
   // Rows of the memory; of ids without that of the end.
   int64_t length(int64_t i) const {
     const auto at = static_cast<size_t>(i);
+    if (!rows.empty()) return rows[at];
     return memories.empty() ? std::ssize(ids[at]) : memories[at].size(0);
   }
 };
@@ -102,10 +104,13 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
             .penalises_log_p = o.as_transformers && search.beam.value_or(1) > 1,
             .scores = o.scores,
             .on_step = o.on_step};
+  const auto at = static_cast<size_t>(i);
   if (!sources.memories.empty()) {
-    r.memory = sources.memories[static_cast<size_t>(i)];
+    r.memory = sources.memories[at];
+  } else if (!sources.rows.empty()) {
+    r.memory_rows = sources.rows[at];
   } else {
-    r.source = sources.ids[static_cast<size_t>(i)];
+    r.source = sources.ids[at];
     r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
     if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
     if (o.shortlist != nullptr) r.candidates = o.shortlist->candidates(r.source);
@@ -233,6 +238,17 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   return results;
 }
 
+// Of sources that are one.
+Request one_request(const EncoderDecoder& model, const Sources& sources,
+                    const TranslateOptions& options, int64_t number) {
+  check_options(options);
+  check_prefixes(model.facts(), options, 1);
+  Request r = request_of(model.facts(), options, search_of(model.facts(), options), sources, 0);
+  r.number = number;
+  r.search.first_line += number;
+  return r;
+}
+
 }  // namespace
 
 std::vector<Translation> translate_ids(const EncoderDecoder& model,
@@ -243,13 +259,12 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
 
 Request translation_request(const EncoderDecoder& model, const std::vector<int32_t>& source,
                             const TranslateOptions& options, int64_t number) {
-  check_options(options);
-  check_prefixes(model.facts(), options, 1);
-  Request r = request_of(model.facts(), options, search_of(model.facts(), options),
-                         {.ids = std::span(&source, 1)}, 0);
-  r.number = number;
-  r.search.first_line += number;
-  return r;
+  return one_request(model, {.ids = std::span(&source, 1)}, options, number);
+}
+
+Request memory_request(const EncoderDecoder& model, int64_t rows, const TranslateOptions& options,
+                       int64_t number) {
+  return one_request(model, {.rows = std::span(&rows, 1)}, options, number);
 }
 
 int engines_of(const EncoderDecoder& model) {

@@ -74,6 +74,9 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
 /// their own: its number is that of the sentence, and prefixes[0] its prefix. Errors: the same.
 Request translation_request(const EncoderDecoder& model, const std::vector<int32_t>& source,
                             const TranslateOptions& options, int64_t number = 0);
+/// The same of a source that is encoded later, to a memory of so many rows: Request::memory_rows.
+Request memory_request(const EncoderDecoder& model, int64_t rows, const TranslateOptions& options,
+                       int64_t number = 0);
 /// Engines that translate faster side by side, a thread each, than one whose products all threads
 /// share: as many as there are threads where a core's cache holds the model, else 1. (Whom a
 /// sentence is decoded with changes none of its bits.)

@@ -193,6 +193,8 @@ int64_t Engine::rows_needed(const Request& r) const {
 
 int64_t Engine::submit(Request request) {
   check_request(request);
+  check(request.memory_rows == 0 || request.memory.defined(), ErrorKind::internal,
+        "a source that is not encoded yet");
   const int64_t rows = rows_needed(request);
   waiting_.push_back(
       std::make_unique<Running>(next_id_, std::move(request), model_.heads().output->vocab()));

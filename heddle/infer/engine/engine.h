@@ -30,6 +30,7 @@ struct Request {
   std::vector<int32_t> tokens = {};
   std::vector<int32_t> source = {};  ///< what an encoder-decoder translates, with its end
   Tensor memory = {};  ///< in its place, where a source is no tokens: encode() of it, [rows, width]
+  int64_t memory_rows = 0;           ///< that it has, if it is encoded later: before submit()
   std::vector<int32_t> prefix = {};  ///< that the output begins with; its log p counts, but
   size_t free_prefix = 0;            ///< for so many tokens
   /// The only tokens that may come, beside those of the prefix and the ends; empty: all. log p then
@@ -66,7 +67,9 @@ struct Request {
   std::function<void(const Outcome&)> on_done = {};
 
   /// Rows that its source takes.
-  int64_t source_rows() const { return memory.defined() ? memory.size(0) : std::ssize(source); }
+  int64_t source_rows() const {
+    return memory.defined() ? memory.size(0) : std::max(memory_rows, std::ssize(source));
+  }
   /// Tokens of the output that the model reads at most: never the last.
   int64_t longest_read() const { return std::max<int64_t>(0, longest_output - 1); }
 };

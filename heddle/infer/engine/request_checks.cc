@@ -56,8 +56,9 @@ void Engine::check_ids_of(const Request& r) const {
 void Engine::check_source(const Request& r) const {
   check(facts_ == nullptr || r.source_rows() > 0, ErrorKind::data,
         "there is no source; the model reads one");
-  check(!r.memory.defined() || (facts_ != nullptr && facts_->source_vocab_size == 0),
-        ErrorKind::internal, "a source that is encoded already, of a model that reads tokens");
+  const bool is_encoded = r.memory.defined() || r.memory_rows > 0;
+  check(!is_encoded || (facts_ != nullptr && facts_->source_vocab_size == 0), ErrorKind::internal,
+        "a source that is encoded already, of a model that reads tokens");
   const int64_t most = facts_ ? facts_->longest_source : 0;
   check(r.source_rows() <= most, ErrorKind::data,
         "the source has {} tokens; the model takes {} at most", r.source_rows(), most);

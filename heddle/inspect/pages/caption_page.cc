@@ -17,7 +17,7 @@ Json word_json(const SeenWord& word) {
   return json;
 }
 
-Json caption_json(const ShownCaption& caption) {
+Json caption_json(const SeenCaption& caption) {
   return Json::object({{"text", caption.text},
                        {"score", rounded(caption.score, 4)},
                        {"words", json_list(caption.words, word_json)}});
@@ -28,10 +28,10 @@ Json caption_json(const ShownCaption& caption) {
 CaptionPage::CaptionPage(const std::string& model)
     : ImagesPage({.title = "Captions of images",
                   .data = Json::object({{"model", model}}),
-                  .scripts = {"texts.js", "image_canvas.js", "caption.js"}}) {}
+                  .scripts = {"texts.js", "image_canvas.js", "captioned.js", "caption.js"}}) {}
 
 void CaptionPage::add(const std::string& path, const Image& image, ImageSize grid,
-                      std::span<const ShownCaption> captions) {
+                      std::span<const SeenCaption> captions) {
   add_image([&] {
     return Json::object({{"path", path},
                          {"height", image.height},

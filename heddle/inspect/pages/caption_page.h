@@ -11,19 +11,12 @@
 
 namespace heddle::inspect {
 
-/// A caption with the words of seen_words(), of a model without attention none.
-struct ShownCaption {
-  std::string text;
-  double score = 0;
-  std::vector<SeenWord> words;
-};
-
 class CaptionPage : public ImagesPage {
  public:
   explicit CaptionPage(const std::string& model);
   /// grid: how the weights of words lie over the image; captions: best first
   void add(const std::string& path, const Image& image, ImageSize grid,
-           std::span<const ShownCaption> captions);
+           std::span<const SeenCaption> captions);
 };
 
 }  // namespace heddle::inspect

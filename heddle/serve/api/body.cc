@@ -43,8 +43,21 @@ std::optional<int> hex_digit(char c) {
   return {};
 }
 
-// Members that are numbers in JSON.
-bool is_number_key(std::string_view key) { return key == "alternatives" || key == "threshold"; }
+// Members that are numbers in JSON, and such that are true or false.
+bool is_number_key(std::string_view key) {
+  static constexpr std::string_view kKeys[] = {
+      "alternatives", "threshold", "beam",  "n_best", "length_penalty", "max_tokens", "temperature",
+      "top_k",        "top_p",     "min_p", "seed"};
+  return std::ranges::find(kKeys, key) != std::end(kKeys);
+}
+bool is_bool_key(std::string_view key) { return key == "sample" || key == "maps"; }
+
+Json bool_of_text(const std::string& key, const std::string& value) {
+  if (value != "true" && value != "false") {
+    refuse("`{}` is '{}'; it must be true or false", key, value);
+  }
+  return value == "true";
+}
 
 Json number_of_text(const std::string& key, const std::string& value) try {
   const Json number = Json::parse(value);
@@ -83,6 +96,8 @@ Json json_of_form(std::string_view rest) {
     }
     if (is_number_key(key)) {
       body[key] = number_of_text(key, value);
+    } else if (is_bool_key(key)) {
+      body[key] = bool_of_text(key, value);
     } else if (!body.contains(key)) {
       body[key] = value;
     } else {

@@ -111,6 +111,7 @@ void classify(const SharedExchange& e);
 void attention(const SharedExchange& e);
 void images_classify(const SharedExchange& e);
 void images_detect(const SharedExchange& e);
+void images_caption(const SharedExchange& e);
 
 // --- room and models -----------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include "heddle/base/names.h"
+
 namespace heddle::serve {
 namespace {
 
@@ -41,6 +43,10 @@ class Batch : public std::enable_shared_from_this<Batch> {
       self->ended(*number, outcome, found, on_done);
     };
     hear(asked.request);
+    if (job.prepare) {
+      asked.prepare = [self = shared_from_this(), number, prepare = std::move(job.prepare)](
+                          Request& request) { return self->prepare(*number, request, prepare); };
+    }
     try {
       const std::lock_guard lock(mutex_);  // it may end before its number is known
       if (is_dropped_) return exchange_->service.budget().give_back(tokens);
@@ -85,16 +91,33 @@ class Batch : public std::enable_shared_from_this<Batch> {
     }
   }
 
-  void ended(const int64_t& id, JobEnd outcome, std::span<const Hypothesis> found,
-             const std::function<void(std::span<const Hypothesis>)>& on_done) {
-    const std::lock_guard hearing(callbacks_);
+  // returns: whether the request can join.
+  bool prepare(const int64_t& id, Request& request, const std::function<void(Request&)>& make) {
+    const FieldsByKey by_key;
+    try {
+      if (!is_dropped_) make(request);
+    } catch (...) {
+      if (take_out(id, JobOutcome::failed)) fail(std::current_exception());
+    }
+    return !is_dropped_;
+  }
+
+  // returns: whether it was still there
+  bool take_out(const int64_t& id, JobOutcome outcome) {
     {
       const std::lock_guard lock(mutex_);
       const auto job = jobs_.extract(id);
-      if (job.empty()) return;
+      if (job.empty()) return false;
       exchange_->service.worked_off(job.mapped());
     }
-    exchange_->service.metrics().ended(outcome_of(outcome));
+    exchange_->service.metrics().ended(outcome);
+    return true;
+  }
+
+  void ended(const int64_t& id, JobEnd outcome, std::span<const Hypothesis> found,
+             const std::function<void(std::span<const Hypothesis>)>& on_done) {
+    const std::lock_guard hearing(callbacks_);
+    if (!take_out(id, outcome_of(outcome))) return;
     if (outcome == JobEnd::done) {
       try {
         return on_done(found);
@@ -133,13 +156,14 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
   int64_t all = 0, width = 0;
   for (const QueuedJob& job : jobs) {
     // Each sequence of a step costs its logits, however short it is.
-    tokens.push_back(std::max(model->scheduler->rows_needed(job.request), 16 * job.width));
-    all += tokens.back();
-    width += job.width;
-    if (tokens.back() > service.options().cache_rows) {
-      refuse("the request may come to {} tokens; the server has room for {}", tokens.back(),
+    const int64_t rows = std::max(model->scheduler->rows_needed(job.request), 16 * job.width);
+    if (rows > service.options().cache_rows) {
+      refuse("the request may come to {} tokens; the server has room for {}", rows,
              service.options().cache_rows);
     }
+    tokens.push_back(rows + job.prepare_tokens);
+    all += tokens.back();
+    width += job.width;
   }
   if (width > most_sequences(service)) {
     refuse("the request has {} sequences; at most {}", width, most_sequences(service));

@@ -14,6 +14,10 @@ struct QueuedJob {
   /// What the search found; on an engine's thread, as are the request's callbacks: one at a time of
   /// all jobs of a request.
   std::function<void(std::span<const Hypothesis>)> on_done;
+  /// Makes what the request lacks, see Job::prepare, at the price of so many tokens; jobs of a
+  /// request may do so at once. What it throws fails the exchange, and all jobs of the request.
+  std::function<void(Request&)> prepare = {};
+  int64_t prepare_tokens = 0;
 };
 
 /// Takes room for all jobs in the service's budget, calls `before`, and hands them to the model's

@@ -28,6 +28,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/attention", Dialect::openai, attention},
     {"POST", "/v1/images/classify", Dialect::openai, images_classify},
     {"POST", "/v1/images/detect", Dialect::openai, images_detect},
+    {"POST", "/v1/images/caption", Dialect::openai, images_caption},
     {"POST", "/translate", Dialect::libre, libre_translate},
     {"POST", "/detect", Dialect::libre, libre_detect},
     {"GET", "/languages", Dialect::libre, libre_languages},
@@ -200,8 +201,10 @@ Json model_json(const Service& service, const ServedModel& model) {
   if (!model.target_languages.empty()) json["target_languages"] = model.target_languages;
   const LoadedModel& loaded = model.loaded();
   json["parameters"] = loaded.parameters.elements();
-  if (loaded.max_length > 0) json["max_length"] = loaded.max_length;
-  const bool has_classes = model.use == ModelUse::classify || model.has_images();
+  if (loaded.max_length > 0 && !model.has_images()) json["max_length"] = loaded.max_length;
+  if (model.use == ModelUse::caption) json["maps"] = has_maps(model.captioner().model());
+  const bool has_classes =
+      model.use == ModelUse::classify || (model.has_images() && model.use != ModelUse::caption);
   if (has_classes) json["num_labels"] = loaded.model->labels().size();
   return json;
 }
@@ -227,11 +230,12 @@ void front_page(const SharedExchange& e) {
   const bool needs_key = e->service.keys().are_needed();
   Json data = Json::object({{"needs_key", needs_key}});
   if (!needs_key) data["models"] = list_of_models(e->service);
-  const inspect::Page page{.title = "heddle",
-                           .data = std::move(data),
-                           .scripts = {"texts.js", "boxes.js", "serve_images.js",
-                                       "serve_attention.js", "serve_text.js", "serve.js"},
-                           .asks_server = true};
+  const inspect::Page page{
+      .title = "heddle",
+      .data = std::move(data),
+      .scripts = {"texts.js", "boxes.js", "image_canvas.js", "captioned.js", "serve_images.js",
+                  "serve_attention.js", "serve_text.js", "serve.js"},
+      .asks_server = true};
   e->send_text(inspect::page_html(page), "text/html; charset=utf-8");
 }
 
