@@ -120,6 +120,36 @@ size_t drawn_kind(const Candidates& all, drawing::Chance& chance) {
   return others[chance.one_of(others.size())];
 }
 
+// --- what is so ---
+
+// "red circle" of "a red circle".
+std::string without_word(const std::string& text) { return text.substr(text.find(' ') + 1); }
+
+// "there is no red circle", "there is one red circle", "there are three red circles".
+std::string count_text(const Sort& sort, int64_t count) {
+  Caption there{.subject = sort};
+  if (count < 2) {
+    const std::string thing = without_word(without_word(without_word(caption_text(there))));
+    return fmt::format("there is {} {}", count == 0 ? "no" : "one", thing);
+  }
+  there.kind = CaptionKind::count;
+  there.count = std::min(count, most_counted());
+  const std::string text = caption_text(there);
+  return there.count == count ? text : "there are more than " + without_word(without_word(text));
+}
+
+// What is at the place that a caption tells of.
+std::string place_text(const Caption& caption, const CaptionScene& scene) {
+  for (const SceneObject& object : scene.objects) {
+    if (place_of(object.box, scene.size) != caption.place) continue;
+    Caption there = caption;
+    there.subject = object.sort;
+    return caption_text(there);
+  }
+  const std::string text = caption_text(caption);
+  return "there is no " + without_word(text.substr(0, text.find(" is ")));
+}
+
 // --- files ---
 
 Sort sort_of(const Json& json, std::string_view where) {
@@ -195,6 +225,20 @@ CaptionTruth judge_caption(const Caption& caption, const CaptionScene& scene) {
     }
   }
   return truth;
+}
+
+std::string correction_of(const Caption& caption, const CaptionScene& scene) {
+  if (judge_caption(caption, scene).is_true) return "";
+  const int64_t subjects = std::ssize(objects_of(scene, caption.subject));
+  switch (caption.kind) {
+    case CaptionKind::existence:
+    case CaptionKind::count: return count_text(caption.subject, subjects);
+    case CaptionKind::relation: break;
+    case CaptionKind::place: return place_text(caption, scene);
+  }
+  if (subjects == 0) return count_text(caption.subject, 0);
+  if (objects_of(scene, caption.object).empty()) return count_text(caption.object, 0);
+  return "no " + without_word(caption_text(caption));  // its article
 }
 
 std::vector<std::string> true_captions(const CaptionScene& scene, const CaptionChoice& choice,

@@ -48,6 +48,10 @@ struct CaptionTruth {
   std::vector<std::vector<size_t>> named;
 };
 CaptionTruth judge_caption(const Caption& caption, const CaptionScene& scene);
+/// What is so in place of what an untrue caption says: "there is no red circle", "there are three
+/// red circles", "no red circle is above a blue square" (where there are both), "the top left photo
+/// is labelled ship", "there is no top left photo". Empty for a true one.
+std::string correction_of(const Caption& caption, const CaptionScene& scene);
 
 /// Which captions a picture gets.
 struct CaptionChoice {

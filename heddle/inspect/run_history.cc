@@ -10,7 +10,7 @@
 #include "heddle/base/log.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
-#include "heddle/train/tasks/images/image_judge.h"
+#include "heddle/train/tasks/images/shown_images.h"
 #include "heddle/train/tasks/model_task.h"
 
 namespace heddle::inspect {
@@ -292,6 +292,10 @@ Page run_page(const RunHistory& run) {
   Page page{.title = "Training run " + run.name,
             .scripts = {"live.js", "report_images.js", "report.js"}};
   if (!run.images.is_null()) page.data["images"] = run.images;
+  if (run.images.contains("labels")) {  // of boxes
+    const std::initializer_list<std::string> more = {"texts.js", "boxes.js"};
+    page.scripts.insert(page.scripts.begin(), more);
+  }
   page.data["runs"].push_back(run_json(run));
   page.data["settings"] = settings_json(run.config);
   return page;

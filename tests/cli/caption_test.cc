@@ -2,8 +2,11 @@
 // they are judged, what a pass gives and costs, and models or files that do not fit.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
+#include "corpora/captions/caption.h"
 #include "heddle/base/json/json.h"
+#include "heddle/data/captioning/sources.h"
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/vision/image.h"
 #include "tests/cli/run_folder.h"
@@ -201,6 +204,65 @@ TEST_F(CaptionCommand, several_captions_come_best_first_and_draws_differ) {
   EXPECT_EQ(drawn.out, again.out);
   const size_t middle = drawn.out.find('\n') + 1;
   EXPECT_NE(drawn.out.substr(0, middle), drawn.out.substr(middle));  // of one image, two draws
+}
+
+// Of the judged images those of which most was wrong, each text once, beside what is so.
+TEST_F(CaptionCommand, report_shows_captions_and_the_worst_mistakes) {
+  ASSERT_EQ(train("shown", {"--max-updates", "20", "--threads", "3"}).exit_code, 0);
+  const std::string name = "/cache/shown_images.json";
+  EXPECT_EQ(read_file(path("shown") + name), read_file(path("run") + name));
+  const Json shown = Json::load(path("run") + name);
+  EXPECT_FALSE(shown.contains("written"));
+  ASSERT_EQ(shown.at("augmented").size(), 6u);
+  const Json& first = shown.at("augmented").as_array()[0];
+  EXPECT_TRUE(first.get_string("name").ends_with("train/000001.png")) << first.get_string("name");
+  const CaptionSource known = read_caption_lines(path("set/train.jsonl"));
+  EXPECT_EQ(first.at("captions").as_strings(), known.captions[0]);
+  ASSERT_GE(shown.at("mistakes").size(), 1u);
+  ASSERT_LE(shown.at("mistakes").size(), 3u);  // as many as are judged
+  size_t before = 100;
+  for (const Json& one : shown.at("mistakes").as_array()) {
+    const Json::Array& written = one.at("written").as_array();
+    EXPECT_LE(written.size(), before);
+    before = written.size();
+    std::set<std::string> texts;
+    for (const Json& each : written) {
+      const std::string& text = each.get_string("text");
+      EXPECT_TRUE(texts.insert(text).second) << text;
+      EXPECT_EQ(each.contains("truth"), parse_caption(text).has_value()) << text;
+      if (each.contains("truth")) {
+        EXPECT_NE(each.get_string("truth"), "") << text;
+      }
+      EXPECT_FALSE(std::ranges::count(one.at("captions").as_strings(), text)) << text;
+    }
+  }
+  const std::string page = read_file(path("run/report.html"));
+  EXPECT_LT(page.size(), 1'000'000u);
+  EXPECT_NE(page.find("data:image/png;base64,"), page.npos);
+}
+
+// Without scenes nothing is said to be a mistake: what was written stands beside the captions.
+TEST_F(CaptionCommand, report_of_images_whose_scenes_are_unknown_shows_what_is_written) {
+  fs::create_directories(path("unjudged"));
+  std::string lines;
+  for (int i = 1; i <= 4; ++i) {
+    fs::copy(image(i), path(fmt::format("unjudged/{}.png", i)));
+    lines += fmt::format("{{\"file_name\": \"{0}.png\", \"captions\": [\"a shape {0}\"]}}\n", i);
+  }
+  write_file(path("unjudged/train.jsonl"), lines);
+  write_file(path("unjudged/val.jsonl"), lines);
+  const CliResult trained =
+      train("unjudged-run", {"--max-updates", "2", "--data", path("unjudged")});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json shown = Json::load(path("unjudged-run/cache/shown_images.json"));
+  EXPECT_EQ(shown.at("mistakes").size(), 0u);
+  ASSERT_EQ(shown.at("written").size(), 4u);
+  double before = 0;
+  for (const Json& one : shown.at("written").as_array()) {
+    const double chrf = one.at("written").as_array()[0].get_double("chrf");
+    EXPECT_GE(chrf, before);
+    before = chrf;
+  }
 }
 
 TEST_F(CaptionCommand, page_holds_images_and_weights) {

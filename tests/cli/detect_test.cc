@@ -105,6 +105,53 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   EXPECT_EQ(none.out, "");
 }
 
+// The same for any number of threads; what was wrong at the last validation, most of it first.
+TEST_F(Detect, report_shows_boxes_of_images_and_the_worst_mistakes) {
+  const std::vector<std::string> more = {"--max-updates", "20", "--turns", "all"};
+  for (const char* threads : {"1", "3"}) {
+    const CliResult trained =
+        train(std::string("shown") + threads, with(more, {"--threads", threads}));
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  }
+  const std::string name = "/cache/shown_images.json";
+  EXPECT_EQ(read_file(path("shown1") + name), read_file(path("shown3") + name));
+  const Json shown = Json::load(path("shown1") + name);
+  const size_t labels = shown.at("labels").size();
+  EXPECT_GE(labels, 3u);
+  ASSERT_EQ(shown.at("augmented").size(), 4u);
+  int differing = 0;
+  for (const Json& one : shown.at("augmented").as_array()) {
+    EXPECT_EQ(one.at("image").get_int("width"), 80);
+    ASSERT_EQ(one.at("views").size(), 2u);
+    differing += one.at("views").as_array()[0] == one.at("views").as_array()[1] ? 0 : 1;
+    ASSERT_GE(one.at("image").at("boxes").size(), 1u);
+    for (const Json& box : one.at("image").at("boxes").as_array()) {
+      EXPECT_LT(static_cast<size_t>(box.get_int("label")), labels);
+      EXPECT_LE(box.at("box").as_array()[2].as_double(), 80);
+      EXPECT_LE(box.at("box").as_array()[3].as_double(), 64);
+    }
+  }
+  EXPECT_GE(differing, 2);                     // of two epochs the same turn by one chance in eight
+  ASSERT_EQ(shown.at("mistakes").size(), 6u);  // so little training finds not all of any image
+  int64_t before = 1000;
+  for (const Json& one : shown.at("mistakes").as_array()) {
+    const auto marked = [&](const char* list, const char* mark) {
+      const Json::Array& boxes = one.at("image").at(list).as_array();
+      return std::ranges::count_if(boxes, [&](const Json& box) { return box.contains(mark); });
+    };
+    EXPECT_EQ(std::ssize(one.at("image").at("boxes").as_array()), one.get_int("objects"));
+    EXPECT_EQ(marked("boxes", "missed"), one.get_int("missed"));
+    EXPECT_EQ(marked("found", "wrong"), one.get_int("wrong"));
+    const int64_t wrong = one.get_int("missed") + one.get_int("wrong");
+    EXPECT_GT(wrong, 0);
+    EXPECT_LE(wrong, before);
+    before = wrong;
+  }
+  const std::string page = read_file(path("shown1/report.html"));
+  EXPECT_LT(page.size(), 1'500'000u);
+  EXPECT_NE(page.find(shown.at("mistakes").as_array()[0].get_string("name")), page.npos);
+}
+
 TEST_F(Detect, swin_stands_below_a_detector) {
   const std::string swin =
       R"({"model_type": "swin", "image_size": 64, "patch_size": 4, "embed_dim": 8,

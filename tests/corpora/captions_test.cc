@@ -267,6 +267,39 @@ TEST(Captions, changed_words_make_true_captions_false) {
   }
 }
 
+TEST(Captions, untrue_ones_are_corrected_by_what_is_so) {
+  const CaptionScene shapes = scene_of({{"red", "circle", 10, 10},
+                                        {"blue", "square", 10, 40},
+                                        {"red", "circle", 50, 44},
+                                        {"orange", "cross", 55, 10}});
+  const CaptionScene photos = scene_of({{"", "frog", 10, 10}, {"", "ship", 55, 55}});
+  const auto correction = [](const char* text, const CaptionScene& scene) {
+    return correction_of(parse_caption(text).value(), scene);
+  };
+  for (const auto& [text, so] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"there is a red circle", ""},
+           {"there is an orange square", "there is no orange square"},
+           {"there are three red circles", "there are two red circles"},
+           {"there are two orange crosses", "there is one orange cross"},
+           {"there are two green crosses", "there is no green cross"},
+           {"a blue square is above a red circle", "no blue square is above a red circle"},
+           {"an orange cross is below a red circle", "no orange cross is below a red circle"},
+           {"a green cross is above a blue cross", "there is no green cross"},
+           {"a red circle is above a blue cross", "there is no blue cross"},
+           {"an orange cross is above an orange cross",
+            "no orange cross is above an orange cross"}}) {
+    EXPECT_EQ(correction(text, shapes), so) << text;
+  }
+  EXPECT_EQ(correction("the top left photo is labelled ship", photos),
+            "the top left photo is labelled frog");
+  EXPECT_EQ(correction("the middle left photo is labelled ship", photos),
+            "there is no middle left photo");
+  // More than there are words for.
+  CaptionScene many{.size = {64, 64}};
+  many.objects.resize(12, {.sort = {"red", "circle"}, .box = {0, 0, 8, 8}});
+  EXPECT_EQ(correction("there are two red circles", many), "there are more than nine red circles");
+}
+
 TEST(Captions, a_relation_needs_an_eighth_of_the_image) {
   for (const auto& [gap, holds] : {std::pair(7.9375, false), std::pair(8.0, true)}) {
     const CaptionScene scene =

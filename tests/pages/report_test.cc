@@ -1,39 +1,11 @@
 // The pages of training runs, driven in a browser.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "heddle/inspect/run_history.h"
-#include "heddle/train/tasks/images/image_judge.h"
 #include "tests/pages/browser.h"
-#include "tests/support/cli_runner.h"
+#include "tests/pages/logged_run.h"
 
 namespace heddle::testing {
 namespace {
-
-// A run as heddle train would have logged it: losses fall, two validations with samples.
-void write_run(const std::string& run, double learning_rate, double label_smoothing = 0.1) {
-  train::TrainConfig config;
-  config.learning_rate = learning_rate;
-  set_from_string(config, "label_smoothing", fmt::format("{}", label_smoothing));
-  write_file(std::filesystem::path(run) / "train.json", "{}");
-  train::save_settings(run, {.config = config, .paths = {.data = "/data"}});
-  std::string log;
-  for (int update = 100; update <= 400; update += 100) {
-    const double loss = 9 * std::exp(-update * learning_rate);
-    log += fmt::format(
-        "{{\"update\": {}, \"epoch\": 1, \"loss\": {}, \"nll\": {}, \"gradient_norm\": 1.5, "
-        "\"learning_rate\": {}, \"tokens_per_second\": 9000.0, \"seconds\": {}.5}}\n",
-        update, loss + 5 * label_smoothing, loss, learning_rate, update / 10);
-    if (update % 200 != 0) continue;
-    log += fmt::format(
-        "{{\"update\": {}, \"validation\": \"snapshot\", \"loss\": {}, \"bleu\": {}, \"best\": "
-        "true, \"samples\": [{{\"source\": \"a <b> dog\", \"reference\": \"ein Hund\", "
-        "\"translation\": \"{}\"}}], \"seconds\": {}.0}}\n",
-        update, loss + 0.1, update / 10.0, update == 400 ? "ein Hund" : "ein ein", update / 10 + 1);
-  }
-  write_file(std::filesystem::path(run) / "log.jsonl", log);
-}
 
 TEST(ReportPage, curves_slider_and_axis_work) {
   const TempDir folder;
@@ -106,44 +78,6 @@ TEST(ReportPage, curves_are_smoothed_and_their_axis_is_logarithmic_on_demand) {
     reader.check(height() < before - 2, "an exponential no longer hangs");
   )js",
         4);
-}
-
-TEST(ReportPage, images_are_shown_with_their_labels_and_answers) {
-  const TempDir folder;
-  const std::string run = (folder / "run").string();
-  write_run(run, 1e-3);
-  Image image(2, 4);
-  image.pixels[0] = 255;
-  const Json shown = train::shown_image(image);
-  const Json views = Json::Array{shown, shown};
-  write_file(
-      std::filesystem::path(run) / "cache" / train::kShownImagesName,
-      Json::object(
-          {{"augmented",
-            Json::Array{
-                Json::object(
-                    {{"image", shown}, {"name", "a.png"}, {"label", "<cat>"}, {"views", views}}),
-                Json::object({{"image", shown}, {"name", "b.png"}, {"views", views}})}},
-           {"mistakes", Json::Array{Json::object({{"image", shown},
-                                                  {"name", "c.png"},
-                                                  {"label", "<cat>"},
-                                                  {"answer", "dog"},
-                                                  {"probability", 0.75},
-                                                  {"loss", 2.5}})}}})
-          .dump());
-  inspect::write_run_report(run, false);
-  drive(run + "/report.html", R"js(
-    const images = [...document.querySelectorAll("figure img")];
-    reader.equal(images.length, 7, "one mistake, two images with two views each");
-    reader.check(images.every((i) => i.naturalWidth === 4 && i.naturalHeight === 2), "they are decoded");
-    reader.equal([images[0].width, images[0].height], [96, 48], "and shown larger");
-    reader.equal(reader.find("#mistakes figcaption").textContent, "dog 75.0 %is <cat>, loss 2.5", "a mistake");
-    reader.equal([...document.querySelectorAll(".augmented figure:first-child figcaption")].map((c) => c.textContent),
-      ["<cat>", "no label"], "labels");
-    reader.check(reader.tooWide() <= 0, "no sideways scrolling");
-  )js",
-        6, {.width = 390, .height = 800});
-  check_layout(run + "/report.html");
 }
 
 TEST(ReportPage, doctor_of_a_detector_shows_the_last_validation_of_the_weights_as_they_are) {

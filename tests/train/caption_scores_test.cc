@@ -6,6 +6,7 @@
 #include <set>
 
 #include "corpora/captions/captioned_scenes.h"
+#include "heddle/dist/packed.h"
 #include "heddle/models/registry.h"
 #include "heddle/text/training/tokenizer_trainer.h"
 #include "heddle/train/batches/caption_batch.h"
@@ -110,6 +111,45 @@ constexpr size_t kRelationAsked = 1 + static_cast<size_t>(CaptionKind::relation)
 
 Tokenizer word_tokenizer() {
   return word_list_tokenizer(std::vector<std::string>{"there", "is", "are", "a", "red", "circle"});
+}
+
+// One that writes "there" alone is wrong each time it is asked, of the images in their order.
+TEST(CaptionScores, captions_that_are_not_so_are_kept_with_their_image) {
+  const Insisting model(word_tokenizer(), word_tokenizer().encode("there").at(0));
+  auto [exam, images] = Insisting::exam_of_shapes();
+  exam.add(exam.scenes[0], exam.references[0]);
+  images.push_back(images[0]);
+  const EncodedImages encoded = encode_images(model.model(), {}, images, {});
+  TranslateOptions options{.longest_without_end = 4};
+  const CaptionScores scores =
+      score_captions(model.model(), model.tokenizer, encoded, exam, options);
+  ASSERT_EQ(scores.wrong.size(), 2 * (1 + kKindsOfShapes));
+  EXPECT_EQ(std::ssize(scores.wrong), scores.all.captions - scores.all.are_true +
+                                          scores.asked().captions - scores.asked().are_true);
+  for (size_t i = 0; i < scores.wrong.size(); ++i) {
+    EXPECT_EQ(scores.wrong[i].image, static_cast<int64_t>(i % 2));
+  }
+  EXPECT_EQ(scores.wrong[0].text, scores.written[0]);
+  CaptionScores more = scores;
+  more += scores;  // of two other images
+  ASSERT_EQ(more.wrong.size(), 2 * scores.wrong.size());
+  EXPECT_EQ(more.wrong[scores.wrong.size() + 1].image, 3);
+  const CaptionScores sent = dist::unpacked<CaptionScores>(dist::packed(more));
+  EXPECT_EQ(sent.wrong.back().image, 3);
+  EXPECT_EQ(sent.wrong.back().text, more.wrong.back().text);
+}
+
+TEST(CaptionScores, worst_images_have_most_different_wrong_captions) {
+  const std::vector<WrongCaption> wrong = {{4, "a"}, {2, "a"}, {2, "a"}, {7, "b"}, {7, "a"},
+                                           {1, "c"}, {4, "c"}, {2, "a"}, {9, "a"}};
+  const auto all = worst_captions(wrong, 10);
+  std::vector<int64_t> images;
+  for (const ImageMistakes& one : all) images.push_back(one.image);
+  EXPECT_EQ(images, (std::vector<int64_t>{4, 7, 1, 2, 9}));
+  EXPECT_EQ(all[1].texts, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(all[3].texts, std::vector<std::string>{"a"});
+  EXPECT_EQ(worst_captions(wrong, 2).size(), 2U);
+  EXPECT_TRUE(worst_captions({}, 2).empty());
 }
 
 // "there" begins the other kinds; behind the first word it is a token like any.

@@ -2,6 +2,8 @@
 #include "heddle/train/metrics/caption_scores.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
@@ -105,6 +107,7 @@ class Examiner {
           judge_seen_caption(captions[k].text, exam_.scenes[i], words[k], images_.grids[i]);
       const CaptionCounts one{1, judged.kind ? 1 : 0, judged.is_true ? 1 : 0};
       counts += one;
+      if (!judged.is_true) sums.wrong.push_back({static_cast<int64_t>(i), captions[k].text});
       if (judged.mentions_held_out) sums.held_out += one;
       if (judged.kind) sums.pointing[static_cast<size_t>(*judged.kind)] += judged.pointing;
     }
@@ -149,7 +152,24 @@ Pointing CaptionScores::pointing_of_all() const {
 void CaptionScores::operator+=(const CaptionScores& o) {
   all += o.all, held_out += o.held_out;
   for (size_t k = 0; k < kCaptionKinds; ++k) kinds[k] += o.kinds[k], pointing[k] += o.pointing[k];
+  for (const WrongCaption& one : o.wrong) {
+    wrong.push_back({one.image + std::ssize(written), one.text});
+  }
   written.insert(written.end(), o.written.begin(), o.written.end());
+}
+
+std::vector<ImageMistakes> worst_captions(std::span<const WrongCaption> wrong, size_t most) {
+  std::map<int64_t, std::vector<std::string>> of_image;
+  for (const WrongCaption& one : wrong) {
+    std::vector<std::string>& texts = of_image[one.image];
+    if (std::ranges::find(texts, one.text) == texts.end()) texts.push_back(one.text);
+  }
+  std::vector<ImageMistakes> worst;
+  for (auto& [image, texts] : of_image) worst.push_back({image, std::move(texts)});
+  std::ranges::stable_sort(worst, std::greater(),
+                           [](const ImageMistakes& one) { return one.texts.size(); });
+  worst.resize(std::min(worst.size(), most));
+  return worst;
 }
 
 JudgedCaption judge_seen_caption(const std::string& text, const CaptionScene& scene,

@@ -63,22 +63,44 @@ struct Pointing {
   }
 };
 
+/// A caption that is untrue, or no sentence of the grammar.
+struct WrongCaption {
+  int64_t image = 0;  ///< among those that were judged
+  std::string text = {};
+
+  template <class V>
+  void parts(V& v) {
+    v(image, text);
+  }
+};
+
 struct CaptionScores {
   CaptionCounts all;                               ///< as the model writes them
   std::array<CaptionCounts, kCaptionKinds> kinds;  ///< asked for by kind, where one could be true
   CaptionCounts held_out;                        ///< of all of these: that mention what is held out
   std::array<Pointing, kCaptionKinds> pointing;  ///< of all of these, by what they say
   std::vector<std::string> written = {};         ///< of each image, as the model writes it
+  std::vector<WrongCaption> wrong = {};          ///< of all of these
 
   /// Those that were asked for.
   CaptionCounts asked() const;
   Pointing pointing_of_all() const;
+  /// Of images that come behind those of this.
   void operator+=(const CaptionScores& o);
   template <class V>
   void parts(V& v) {
-    v(all, kinds, held_out, pointing, written);
+    v(all, kinds, held_out, pointing, written, wrong);
   }
 };
+
+/// What was written of an image and is wrong, each text once.
+struct ImageMistakes {
+  int64_t image = 0;
+  std::vector<std::string> texts = {};
+};
+/// At most `most` images, those of the most different wrong captions first, of equal ones the first
+/// image.
+std::vector<ImageMistakes> worst_captions(std::span<const WrongCaption> wrong, size_t most);
 
 /// Judges a caption of a scene. words, grid: see SeenWord; empty: no attention to judge
 struct JudgedCaption {

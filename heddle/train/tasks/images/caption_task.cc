@@ -21,6 +21,7 @@
 #include "heddle/train/batches/caption_batch.h"
 #include "heddle/train/metrics/caption_scores.h"
 #include "heddle/train/tasks/images/pixel_task.h"
+#include "heddle/train/tasks/images/shown_images.h"
 #include "heddle/train/tasks/images/trained_backbone.h"
 #include "heddle/train/tasks/losses.h"
 
@@ -249,6 +250,7 @@ class CaptionTask final : public PixelTask {
              [&](int64_t pass) { return judged_captions(static_cast<size_t>(pass * kAtOnce)); })) {
       found += of_pass;
     }
+    worst_ = worst_captions(found.wrong, kMostShown);
     const auto share = [&](CaptionKind kind) {
       return found.kinds[static_cast<size_t>(kind)].true_share();
     };
@@ -262,22 +264,28 @@ class CaptionTask final : public PixelTask {
     return score;
   }
 
-  // Written greedily.
+  // Written greedily. Also writes what the report shows, see kShownImagesName.
   std::vector<Json> samples() override {
     const std::vector<int64_t> chosen = spread(images_.val.size(), 6);
     const std::vector<Translation> captions =
         caption_images(captioner(), tokenizer_, encoded(chosen).memories, options());
     std::vector<Json> samples;
+    std::vector<std::string> written;
     for (size_t k = 0; k < chosen.size(); ++k) {
+      written.push_back(captions[k].text);
       samples.push_back(Json::object({{"image", images_.val.path(chosen[k])},
                                       {"reference", images_.val.captions(chosen[k])[0]},
-                                      {"caption", captions[k].text}}));
+                                      {"caption", written.back()}}));
     }
+    Json shown = shown_images();
+    if (judged_.empty()) shown["written"] = shown_writing(images_.val, chosen, written);
+    write_shown_images(run_, shown);
     return samples;
   }
 
  private:
   static constexpr int64_t kAtOnce = 64;
+  static constexpr size_t kMostShown = 12;  // mistakes in the report
 
   const Fields& fields() const { return own<Fields>(); }
   const Captioner& captioner() const { return model().need<Captioner>(config_.model_type); }
@@ -360,6 +368,19 @@ class CaptionTask final : public PixelTask {
     const std::span<const int64_t> images = std::span(judged_).subspan(begin, end - begin);
     return score_captions(captioner(), tokenizer_, encoded(images), exam_.part(begin, end),
                           options());
+  }
+
+  // Some that are trained on, and those of which most was wrong at the last validation.
+  Json shown_images() const {
+    Json training = Json::array(), mistakes = Json::array();
+    for (const int64_t i : spread(images_.train.size(), 6)) {
+      training.push_back(shown_captions(images_.train, i));
+    }
+    for (const ImageMistakes& one : worst_) {
+      const auto at = static_cast<size_t>(one.image);
+      mistakes.push_back(shown_untruths(images_.val, judged_[at], one.texts, exam_.scenes[at]));
+    }
+    return Json::object({{"augmented", std::move(training)}, {"mistakes", std::move(mistakes)}});
   }
 
   // Numbers of the captions that count of an image in an epoch.
@@ -456,6 +477,7 @@ class CaptionTask final : public PixelTask {
   std::optional<CaptionNumbers> numbers_;  // of train_ids_
   std::vector<int64_t> judged_;            // held-out images whose scenes are known
   CaptionExam exam_;
+  std::vector<ImageMistakes> worst_;  // by numbers in judged_, of the last validation
 };
 
 template std::unique_ptr<TaskFields> new_fields<CaptionTask>();

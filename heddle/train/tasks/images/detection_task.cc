@@ -9,13 +9,16 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/dist/share_out.h"
+#include "heddle/infer/answers.h"
 #include "heddle/infer/detect.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/train/batches/object_images.h"
 #include "heddle/train/metrics/average_precision.h"
+#include "heddle/train/metrics/detection_mistakes.h"
 #include "heddle/train/tasks/images/detector_doctor.h"
 #include "heddle/train/tasks/images/pixel_task.h"
 #include "heddle/train/tasks/images/set_loss.h"
+#include "heddle/train/tasks/images/shown_images.h"
 #include "heddle/train/tasks/images/trained_backbone.h"
 #include "heddle/vision/box_augment.h"
 
@@ -141,12 +144,6 @@ ObjectSplit open_images(const TrainConfig& config, const RunPaths& paths, const 
   return {ObjectImages::of(split.train), ObjectImages::of(split.val)};
 }
 
-// What an image is when it is trained on, and its objects.
-struct TrainedImage {
-  Image image;
-  std::vector<ObjectTarget> objects;
-};
-
 std::vector<ObjectTarget> targets_of(std::span<const LabelledBox> boxes, ImageSize size) {
   std::vector<ObjectTarget> objects;
   for (const LabelledBox& one : boxes) {
@@ -184,23 +181,21 @@ class DetectionTask final : public PixelTask {
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     const auto n = static_cast<int64_t>(samples.size());
-    std::vector<TrainedImage> images(samples.size());
+    std::vector<Image> images(samples.size());
+    BatchObjects objects(samples.size());
     {
       const ProfilePhase phase("augment");
       parallel_for(n, [&](int64_t i) {
         const auto at = static_cast<size_t>(i);
-        images[at] = augmented(static_cast<uint64_t>(epoch), samples[at]);
+        BoxedImage one = augmented(static_cast<uint64_t>(epoch), samples[at]);
+        objects[at] = targets_of(one.boxes, one.image.size());
+        images[at] = std::move(one.image);
       });
     }
     std::vector<ImageSize> sizes;
-    BatchObjects objects;
-    for (TrainedImage& one : images) {
-      sizes.push_back(one.image.size());
-      objects.push_back(std::move(one.objects));
-    }
+    for (const Image& image : images) sizes.push_back(image.size());
     ImageBatch batch(std::move(sizes), {samples.begin(), samples.end()});
-    parallel_for(
-        n, [&](int64_t i) { batch.lay(i, images[static_cast<size_t>(i)].image, processor_); });
+    parallel_for(n, [&](int64_t i) { batch.lay(i, images[static_cast<size_t>(i)], processor_); });
     std::vector<RngKey> keys;
     for (const int64_t sample : samples) {
       keys.push_back(make_key(seed(), static_cast<uint64_t>(epoch), hash_name("denoising"),
@@ -221,6 +216,7 @@ class DetectionTask final : public PixelTask {
       std::ranges::move(judged.found, std::back_inserter(found));
     }
     const DetectionScores scores = score_detections(found, std::ssize(images_.val.classes));
+    worst_ = worst_detections(found, kMostShown);
     const bool is_warming_up = run.dropout.update <= static_cast<uint64_t>(config_.warmup_updates);
     findings_ = doctor_.examine(sums, is_warming_up);
     ValidationScore score{.loss = sums.loss(facts().loss), .metrics = scores.metrics()};
@@ -231,18 +227,19 @@ class DetectionTask final : public PixelTask {
 
   Json findings() const override { return findings_; }
 
+  // Also writes what the report shows, see kShownImagesName.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
     for (const int64_t i : spread(images_.val.size, 6)) {
       const Judged judged = judge_images(i, i + 1, {});
       const DetectedImage& one = judged.found[0];
-      const auto sure =
-          std::ranges::count_if(one.found, [](const ScoredBox& box) { return box.score >= 0.5; });
-      samples.push_back(
-          Json::object({{"image", images_.val.name(i)},
-                        {"label", counted(std::ssize(one.truths), "object")},
-                        {"model", fmt::format("{} of at least 0.5", counted(sure, "object"))}}));
+      const auto sure = std::ssize(mistakes_of(one).sure);
+      samples.push_back(Json::object(
+          {{"image", images_.val.name(i)},
+           {"label", counted(std::ssize(one.truths), "object")},
+           {"model", fmt::format("{} of at least {}", counted(sure, "object"), kSureScore)}}));
     }
+    write_shown_images(run_, shown());
     return samples;
   }
 
@@ -253,6 +250,7 @@ class DetectionTask final : public PixelTask {
 
  private:
   static constexpr int64_t kAtOnce = 16, kLookedAt = 1000;
+  static constexpr size_t kMostShown = 12;  // mistakes in the report
 
   const Fields& fields() const { return own<Fields>(); }
   const Detector& detector() const { return model().need<Detector>(config_.model_type); }
@@ -299,13 +297,11 @@ class DetectionTask final : public PixelTask {
     doctor_ = DetectorDoctor(counts, facts(), apart != nullptr && apart->as_double() < 1);
   }
 
-  TrainedImage augmented(uint64_t epoch, int64_t sample) const {
+  BoxedImage augmented(uint64_t epoch, int64_t sample) const {
     const BoxedSet set{images_.train.size, images_.train.at,
                        [&](ImageSize size) { return processor_.resized(size); }};
-    BoxedImage changed = augment_of_set(set, fields().augmentation, facts().queries,
-                                        {seed(), epoch, static_cast<uint64_t>(sample)});
-    std::vector<ObjectTarget> objects = targets_of(changed.boxes, changed.image.size());
-    return {std::move(changed.image), std::move(objects)};
+    return augment_of_set(set, fields().augmentation, facts().queries,
+                          {seed(), epoch, static_cast<uint64_t>(sample)});
   }
 
   // The loss of a batch is that of each image, so many times.
@@ -373,10 +369,43 @@ class DetectionTask final : public PixelTask {
     return {judge(seen, 0, queries, objects, matches[0], facts().loss, true), std::move(judged)};
   }
 
+  // Images as they are and augmented, and those of the last validation in which most is wrong.
+  Json shown() {
+    if (shown_training_.is_null()) shown_training_ = shown_training();
+    const ObjectImages& val = images_.val;
+    Json mistakes = Json::array();
+    for (const DetectionMistakes& one : worst_) {
+      mistakes.push_back(Json::object({{"image", shown_detections(val.at(one.image).image, one)},
+                                       {"name", val.name(one.image)},
+                                       {"objects", one.truths.size()},
+                                       {"missed", one.missed()},
+                                       {"wrong", one.wrong()}}));
+    }
+    return Json::object({{"labels", class_names(model())},
+                         {"score", kSureScore},
+                         {"overlap", kSureOverlap},
+                         {"augmented", shown_training_},
+                         {"mistakes", std::move(mistakes)}});
+  }
+  Json shown_training() const {
+    Json images = Json::array();
+    for (const int64_t i : spread(images_.train.size, 4)) {
+      Json one = Json::object(
+          {{"image", shown_objects(images_.train.at(i))}, {"name", images_.train.name(i)}});
+      for (uint64_t epoch = 0; epoch < 2; ++epoch) {
+        one["views"].push_back(shown_objects(augmented(epoch, i)));
+      }
+      images.push_back(std::move(one));
+    }
+    return images;
+  }
+
   std::optional<TrainedBackbone> backbone_;  // until its weights are taken
   ObjectSplit images_;
   DetectorDoctor doctor_;
   Json findings_;
+  std::vector<DetectionMistakes> worst_;  // of the last validation
+  Json shown_training_;                   // the same at each validation
 };
 
 template std::unique_ptr<TaskFields> new_fields<DetectionTask>();

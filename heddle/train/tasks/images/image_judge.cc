@@ -1,4 +1,4 @@
-// Probabilities of classes, and images in pages.
+// Probabilities of classes.
 #include "heddle/train/tasks/images/image_judge.h"
 
 #include <algorithm>
@@ -7,14 +7,10 @@
 #include "heddle/base/log_sum_exp.h"
 #include "heddle/base/parallel.h"
 #include "heddle/infer/image_batch.h"
-#include "heddle/text/strings/strings.h"
 #include "heddle/train/tasks/losses.h"
-#include "heddle/vision/resize.h"
 
 namespace heddle::train {
 namespace {
-
-constexpr int64_t kMostEdge = 64;
 
 ImageAnswer answer_of(std::span<const float> logits, int32_t truth) {
   const auto best = std::ranges::max_element(logits);
@@ -63,19 +59,6 @@ std::vector<ImageAnswer> worst_of(std::vector<ImageAnswer> answers, size_t most)
   std::ranges::stable_sort(answers, std::greater(), &ImageAnswer::loss);
   answers.resize(std::min(answers.size(), most));
   return answers;
-}
-
-Json shown_image(const Image& image) {
-  const int64_t edge = std::max(image.height, image.width);
-  const auto shrunk = [&](int64_t side) {
-    return edge <= kMostEdge ? side : std::max<int64_t>(1, side * kMostEdge / edge);
-  };
-  const Image shown = edge <= kMostEdge ? image
-                                        : resize(image, shrunk(image.height), shrunk(image.width),
-                                                 Resample::bilinear);
-  return Json::object({{"src", "data:image/png;base64," + base64_text(encode_png(shown))},
-                       {"width", shown.width},
-                       {"height", shown.height}});
 }
 
 }  // namespace heddle::train

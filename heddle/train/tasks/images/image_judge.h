@@ -1,10 +1,8 @@
-// What a model makes of held-out images, and the page's images of a run.
+// What a model makes of held-out images.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "heddle/base/json/json.h"
 #include "heddle/data/images.h"
 #include "heddle/models/image_model.h"
 #include "heddle/train/scores.h"
@@ -31,11 +29,5 @@ ValidationScore score_of(const std::vector<ImageAnswer>& answers);
 
 /// At most `most` wrong answers, of the largest losses first; of equal ones the first image's.
 std::vector<ImageAnswer> worst_of(std::vector<ImageAnswer> answers, size_t most);
-
-/// RUN/cache/IMAGES: what the report of a run shows, JSON.
-inline constexpr const char* kShownImagesName = "shown_images.json";
-/// An image as a page shows it: {"src": a data: URI of a PNG file, "width", "height"}; larger ones
-/// shrunk to 64 pixels.
-Json shown_image(const Image& image);
 
 }  // namespace heddle::train

@@ -16,6 +16,7 @@
 #include "heddle/train/tasks/images/image_pool.h"
 #include "heddle/train/tasks/images/image_teacher.h"
 #include "heddle/train/tasks/images/pixel_task.h"
+#include "heddle/train/tasks/images/shown_images.h"
 
 namespace heddle::train {
 namespace {
@@ -198,7 +199,7 @@ class ImageTask final : public PixelTask {
                                       {"label", label_name(images_.val.label(i))},
                                       {"model", label_name(a.answer)}}));
     }
-    write_file_atomic(join_path(join_path(run_, "cache"), kShownImagesName), shown().dump() + "\n");
+    write_shown_images(run_, shown());
     return samples;
   }
 
