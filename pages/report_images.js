@@ -53,7 +53,7 @@
   const isNotSo = (w) => (w.chrf !== undefined ? `chrF ${w.chrf.toFixed(1)}` : w.truth === undefined ? "no sentence of the grammar" : `not so: ${w.truth}`);
   const apart = {style: "margin-top: 0.4rem"};
   const writing = (m) => captioned(m, m.written.map((w) => el("div", apart, el("strong", {}, w.text || "(nothing)"), line("faint", isNotSo(w)))),
-    el("div", {class: "faint", ...apart}, m.written[0].chrf === undefined ? "True are" : "Its captions"), sentences(m.captions));
+    el("div", {class: "faint", ...apart}, m.written[0].chrf === undefined ? "What is true" : "Its captions"), sentences(m.captions));
 
   // --- sections -----------------------------------------------------------------------------------
 

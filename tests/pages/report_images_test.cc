@@ -142,7 +142,7 @@ TEST_F(ReportImages, of_a_captioner_have_captions_and_what_is_so) {
   drive(report_of(shown), R"js(
     const texts = (id) => [...document.querySelectorAll(`${id} figcaption`)].map((c) => [...c.children].map((e) => e.textContent));
     reader.equal(texts("#mistakes"), [["there are two red circlesnot so: there is one red circle",
-      "a red circle is ano sentence of the grammar", "True are", "there is a red circle", "<b>"]], "what was written, and what is so");
+      "a red circle is ano sentence of the grammar", "What is true", "there is a red circle", "<b>"]], "what was written, and what is so");
     reader.equal(texts(".augmented"), [["one", "two"]], "captions");
     reader.equal([...document.querySelectorAll("figure img")].map((i) => [i.naturalWidth, i.width]), [[64, 192], [64, 192]], "shown larger");
     reader.check(!document.querySelector("#written"), "all are judged");
