@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const d = heddle.data, el = heddle.el, rows = d.positions, cols = d.columns;
-  const isRotary = d.kind === "rotary";
+  const isRotary = d.kind === "rotary", isNamed = ["sinusoidal", "axes"].includes(d.kind);
   const packed = d.packed ? heddle.unpack16(d.packed) : null;
   const value = d.frequencies ? (i, j) => i * d.frequencies[j]
     : packed ? (i, j) => (packed[i * cols + j] / 65535 * 2 - 1) * d.most
@@ -23,6 +23,9 @@
       "training; nothing says what a column means, and there is no row beyond the last one: longer texts are refused."],
     grid: ["A row is added to the vector of each cell of an image, line by line, after those of class tokens, if there are any. The model " +
       "learned these numbers in training; nothing says what a column means. Images of other sizes get vectors in between."],
+    axes: ["A row is added to the vector of each cell of an image, line by line; class tokens get none. The first half of it (x) is learned of the " +
+      "cell's column, the second (y) of its row: cells of one column have the first half in common, cells of one line the second.",
+      "The model learned these numbers in training; nothing says what a column means. Images of other sizes get vectors in between, axis by axis."],
     rotary: ["Nothing is added to the tokens. Instead each pair of columns of every query and key is turned like the hand of a clock, by the angle " +
       "that stands here for its position. The product of a query and a key then depends on how far apart they are, not on where they stand.",
       "The first pairs turn fast and tell neighbours apart, the last ones turn slowly and tell far from near."],
@@ -56,7 +59,7 @@
     describe: (i, j) => isRotary
       ? `position ${i}, ${d.names[j]}\nangle ${heddle.number(value(i, j))} radians = ${heddle.number(value(i, j) / turn)} turns\n` +
         `cosine ${heddle.number(Math.cos(value(i, j)))}, sine ${heddle.number(Math.sin(value(i, j)))}`
-      : `position ${i}, column ${j}${d.kind === "sinusoidal" ? ` (${d.names[j]})` : ""}\n${heddle.number(value(i, j))}`,
+      : `position ${i}, column ${j}${isNamed ? ` (${d.names[j]})` : ""}\n${heddle.number(value(i, j))}`,
   });
   const pick = isRotary && heddle.picker({label: "Show", items: [{name: "cosine"}, {name: "sine"}, {name: "angle", title: "share of a turn"}],
     onChange: (i) => { part = i; map.redraw({}); }});
@@ -75,7 +78,7 @@
     const to = Math.min(rows, 2000);
     section("Columns as waves", isRotary ? "The cosine of some pairs along the positions." : "Some columns of the table, read downwards.",
       heddle.lineChart({title: "columns", xTitle: "position", yTitle: isRotary ? "cosine" : "value",
-        series: some.map((j) => ({name: isRotary || d.kind === "sinusoidal" ? d.names[j] : "column " + j,
+        series: some.map((j) => ({name: isRotary || isNamed ? d.names[j] : "column " + j,
           x: Array.from({length: to}, (_, i) => i), y: Array.from({length: to}, (_, i) => parts[0](i, j))}))}).element);
   }
 
@@ -96,6 +99,7 @@
     section("Cosine similarity of positions",
       isRotary ? "The product of a query and a key of all ones, turned to their positions, at most 1: it depends on their distance alone."
         : d.kind === "sinusoidal" ? "The cosine of two rows, at most 1: it depends on their distance alone, so that “three tokens back” looks the same everywhere."
+        : d.kind === "axes" ? "The cosine of two rows, at most 1. Cells of one line have half of their vectors in common, so do those of one column: squares along the diagonal, and lines beside it."
         : "The cosine of two rows, at most 1. A band along the diagonal: the model found out which positions are neighbours.",
       step > 1 ? scale(`Every ${step}th position.`) : null, like.element);
   }

@@ -12,13 +12,16 @@ A fixture NAME.safetensors holds, under timm's names (CCT: those of SHI-Labs' Co
   other sizes, whose positions are interpolated (dynamic_img_size);
   out.K.hidden_states.I, out.K.attentions.I [images, heads, queries, keys], out.K.logits or
   out.K.last_hidden_state; of two heads out.K.cls_logits and out.K.distillation_logits;
-  of mixer and cct labels.K [images], loss [1], the mean over all images, and grad.PARAMETER.
+  of mixer, cct and the ViTs of WITH_GRADIENTS labels.K [images], loss [1], the mean over all images, and
+  grad.PARAMETER, of ViTs under heddle's names.
 Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
-CCT is written here anew from its paper (arXiv 2104.05704), in plain PyTorch.
+CCT is written here anew from its paper (arXiv 2104.05704), in plain PyTorch; ViTs with positions of columns and rows
+are timm's with another _pos_embed, under heddle's config and names.
 """
 import json
 import math
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -30,6 +33,7 @@ from image_model_fixtures import (FIXTURES, gain_or_shift, named_outputs, random
 from safetensors.torch import load_file
 from timm.models._hub import save_config_for_hf
 from timm.models.mlp_mixer import MlpMixer
+from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
 FOLDER = FIXTURES / "timm"
@@ -38,6 +42,11 @@ VIT = dict(img_size=12, patch_size=4, embed_dim=24, depth=2, num_heads=3, mlp_ra
 MIXER = dict(img_size=12, patch_size=4, embed_dim=24, num_blocks=2, mlp_ratio=(0.4, 1.7), num_classes=5)
 CCT = dict(model_type="cct", hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20,
            image_size=14, num_channels=3, conv_width=6, num_labels=5)
+MEAN = VIT | dict(global_pool="avg")
+AXES = dict(model_type="vit", architectures=["ViTForImageClassification"], image_size=[12, 16], patch_size=4,
+            hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40, layer_norm_eps=1e-6,
+            num_labels=5, antialiased_positions=True, two_dimensional_positions=True)
+WITH_GRADIENTS = ("vit_mean", "vit_gap", "vit_axes", "vit_axes_token")
 # name: architecture, arguments, sizes of images: (how many, height, width)
 CASES = {
     "vit": ("vit_tiny_patch16_224", VIT, [(2, 12, 12), (1, 20, 16), (1, 8, 16)]),
@@ -64,6 +73,11 @@ CASES = {
                                    pool_kernel=2, pool_padding=0), [(2, 9, 9), (1, 11, 6)]),
     "resnet_silu": ("resnet26", dict(channels=(2, 3, 4, 5), layers=(1, 1, 1, 1), num_classes=5, act_layer="silu"),
                     [(1, 40, 33)]),
+    "vit_mean": ("vit_tiny_patch16_224", MEAN, [(2, 12, 12), (1, 20, 16)]),
+    "vit_gap": ("vit_base_patch16_gap_224", VIT, [(2, 12, 12), (1, 8, 16)]),
+    "vit_mean_states": ("vit_small_patch16_224", MEAN | dict(class_token=False, num_classes=0), [(2, 12, 12)]),
+    "vit_axes": ("vit_axes", AXES | dict(pooling="mean", class_token=False), [(2, 12, 16), (1, 20, 16), (1, 8, 24)]),
+    "vit_axes_token": ("vit_axes", AXES, [(2, 12, 16), (1, 20, 8)]),
 }
 
 
@@ -128,13 +142,65 @@ class Cct(nn.Module):
         return top.fc((torch.softmax(top.attention_pool(x), dim=1).mT @ x).squeeze(1))
 
 
+class AxesVit(VisionTransformer):
+    """Each patch has the vector of its column and that of its row, half the width each (arXiv 2010.11929, appendix
+    D.4); a class token has none."""
+
+    def __init__(self, c):
+        is_mean = c.get("pooling") == "mean"
+        super().__init__(img_size=c["image_size"], patch_size=c["patch_size"], embed_dim=c["hidden_size"],
+                         depth=c["num_hidden_layers"], num_heads=c["num_attention_heads"],
+                         mlp_ratio=c["intermediate_size"] / c["hidden_size"], num_classes=c["num_labels"],
+                         class_token=c.get("class_token", True), global_pool="avg" if is_mean else "token",
+                         fc_norm=False, pos_embed="none", dynamic_img_size=True)
+        (rows, columns), half = self.patch_embed.grid_size, c["hidden_size"] // 2
+        self.column_embeddings = nn.Parameter(torch.zeros(columns, half))
+        self.row_embeddings = nn.Parameter(torch.zeros(rows, half))
+
+    def _pos_embed(self, x):
+        """Of other sizes the map of all cells is interpolated, which is the same as each axis by itself. (torch 2.15
+        interpolates an axis beside one of size 1 wrongly.)"""
+        n, rows, columns, _ = x.shape
+        own_rows, own_columns = self.patch_embed.grid_size
+        cells = torch.cat([self.column_embeddings[None].expand(own_rows, -1, -1),
+                           self.row_embeddings[:, None].expand(-1, own_columns, -1)], dim=-1)
+        if (rows, columns) != (own_rows, own_columns):
+            cells = F.interpolate(cells.permute(2, 0, 1)[None].contiguous(), size=(rows, columns), mode="bicubic",
+                                  antialias=True)[0].permute(1, 2, 0)
+        x = (x + cells).flatten(1, 2)
+        return x if self.cls_token is None else torch.cat([self.cls_token.expand(n, -1, -1), x], dim=1)
+
+
+def under_our_names(tensors):
+    """Tensors of timm's ViTs under the names that heddle has for them."""
+    pairs = [(r"^(fc_norm|norm)\.", "layernorm."), (r"^blocks", "encoder.layer"), (r"norm1", "layernorm_before"),
+             (r"norm2", "layernorm_after"), (r"attn\.proj", "attention.output.dense"),
+             (r"mlp\.fc1", "intermediate.dense"), (r"mlp\.fc2", "output.dense"),
+             (r"^patch_embed\.proj", "patch_embeddings.projection"), (r"^pos_embed", "position_embeddings"),
+             (r"^(?=cls_token|patch_emb|position_emb|column_emb|row_emb)", "embeddings."), (r"^", "vit."),
+             (r"^vit\.head", "classifier")]
+    ours = {}
+    for name, x in tensors.items():
+        for theirs, here in pairs:
+            name = re.sub(theirs, here, name)
+        if "attn.qkv" not in name:
+            ours[name] = x
+            continue
+        for part, rows in zip(("query", "key", "value"), x.chunk(3)):
+            ours[name.replace("attn.qkv", f"attention.attention.{part}")] = rows
+    return ours
+
+
 def rule(name, x):
     if "running_var" in name:
         return x.abs() + 0.2
     if "norm" in name or x.dim() == 1 and "bn" in name:
         return gain_or_shift(name, x)
-    is_position = "token" in name and x.dim() == 3 or "pos" in name or "bias_table" in name
+    is_position = "token" in name and x.dim() == 3 or "pos" in name or "_embeddings" in name or "bias_table" in name
     return 0.5 * x if is_position else None
+
+
+OWN = {"cct": Cct, "vit_axes": AxesVit}  # which timm has not
 
 
 def window_weights_of(block):
@@ -208,7 +274,8 @@ def forward(model, pixels):
             cls, dist = model.head(last[:, 0]), model.head_dist(last[:, 1])
             out = {"logits": model.forward_head(last), "cls_logits": cls, "distillation_logits": dist}
         elif model.num_classes == 0:
-            out = {"last_hidden_state": last}
+            pooled = {"pooler_output": model.forward_head(last)} if model.global_pool == "avg" else {}
+            out = {"last_hidden_state": last} | pooled
         else:
             out = {"logits": model.forward_head(last)}
         for hook in hooks:
@@ -218,7 +285,7 @@ def forward(model, pixels):
 
 
 def config_of(model, architecture, arguments):
-    if architecture == "cct":
+    if architecture in OWN:
         return arguments
     if isinstance(model, MlpMixer):  # create_model() makes those of published sizes only
         size = torch.Size([arguments.get("in_chans", 3)]) + model.stem.img_size
@@ -234,8 +301,8 @@ def config_of(model, architecture, arguments):
 
 
 def make_model(architecture, arguments):
-    if architecture == "cct":
-        return Cct(arguments)
+    if architecture in OWN:
+        return OWN[architecture](arguments)
     if architecture.startswith("mixer"):
         layer = {"relu": nn.ReLU}.get(arguments.get("act_layer"), nn.GELU)
         return MlpMixer(**(arguments | dict(act_layer=layer)))
@@ -252,7 +319,7 @@ def make(name, architecture, arguments, sizes, seed):
         pixels = random_pixels((count, channels, height, width), generator)
         out = forward(model, pixels)
         tensors |= {f"pixel_values.{k}": pixels} | named_outputs(out, k)
-        if architecture != "cct" and not architecture.startswith("mixer"):
+        if architecture != "cct" and not architecture.startswith("mixer") and name not in WITH_GRADIENTS:
             continue
         labels = tensors[f"labels.{k}"] = (torch.arange(count) * 3 + k) % 5
         total = total + F.cross_entropy(out["logits"], labels, reduction="sum")
@@ -260,8 +327,14 @@ def make(name, architecture, arguments, sizes, seed):
     if images > 0:
         (total / images).backward()
         tensors["loss"] = (total / images).detach().reshape(1)
-        tensors |= {"grad." + n: p.grad for n, p in model.named_parameters() if n != "classifier.attention_pool.bias"}
-    store(FOLDER / f"{name}.safetensors", tensors | model.state_dict(), config_of(model, architecture, arguments))
+        grads = {n: p.grad for n, p in model.named_parameters() if n != "classifier.attention_pool.bias"}
+        if name in WITH_GRADIENTS:
+            grads = under_our_names(grads)
+        tensors |= {"grad." + n: g for n, g in grads.items()}
+    weights = model.state_dict()
+    if isinstance(model, AxesVit):
+        weights = under_our_names(weights)
+    store(FOLDER / f"{name}.safetensors", tensors | weights, config_of(model, architecture, arguments))
 
 
 def load(folder):
@@ -278,7 +351,7 @@ def load(folder):
 
 
 def outputs_of(folder, architecture, *_):
-    if architecture == "cct":  # which timm has not
+    if architecture in OWN:
         return None
     model = load(folder).double().eval()
     return lambda pixels, k: named_outputs(forward(model, pixels), k)

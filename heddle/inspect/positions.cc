@@ -83,25 +83,34 @@ const nn::Parameter* find_table(const nn::Parameters& parameters, const std::str
 }
 
 // The first `positions` rows of a learned table, or all.
-PositionTable rows_of(const nn::Parameter& table, const std::string& path, int64_t positions,
+PositionTable rows_of(const Tensor& table, const std::string& path, int64_t positions,
                       int64_t offset) {
-  const int64_t rows = table.shape()[0] - offset;
+  const int64_t rows = table.size(0) - offset;
   check(positions <= rows, ErrorKind::data,
         "{}: {} positions are asked for, the model learned {}; ask for at most so many", path,
         positions, rows);
-  PositionTable t{.kind = "learned", .about = "learned in training: " + table.name()};
+  PositionTable t{.kind = "learned"};
   t.positions = positions == 0 ? rows : positions;
-  t.columns = table.shape()[1];
-  t.values = table.value().slice(0, offset, t.positions).to_floats();
+  t.columns = table.size(1);
+  t.values = table.slice(0, offset, t.positions).to_floats();
   name_columns(t);
   return t;
+}
+
+// "learned in training: NAME, NAME"
+std::string about_learned(const nn::Parameter& table) {
+  std::vector<std::string> names;
+  for (const nn::Part& part : table.parts()) names.push_back(part.name);
+  return fmt::format("learned in training: {}", fmt::join(names, ", "));
 }
 
 PositionTable learned_table(const nn::Parameters& parameters, const std::string& path,
                             const std::string& stack, int64_t positions, int64_t offset) {
   const nn::Parameter* found = find_table(parameters, stack);
   check(found != nullptr, ErrorKind::data, "{}: the model has no table of learned positions", path);
-  return rows_of(*found, path, positions, offset);
+  PositionTable t = rows_of(found->value(), path, positions, offset);
+  t.about = about_learned(*found);
+  return t;
 }
 
 // Of images: that of the cells of their grid.
@@ -110,12 +119,22 @@ PositionTable grid_table(const ImageModel& model, const std::string& path, int64
   check(learned != nullptr, ErrorKind::data,
         "{}: a {} has not learned a vector for each cell of an image, so there is no such table",
         path, model.config().type);
-  PositionTable t = rows_of(learned->table(), path, positions, 0);
-  t.kind = "grid";
+  const NoGrad off;
+  PositionTable t = rows_of(learned->vectors(), path, positions, 0);
+  const bool is_of_axes = learned->of() == nn::PositionsOf::axes;
+  t.kind = is_of_axes ? "axes" : "grid";
+  t.about = about_learned(learned->table());
   const int64_t tokens = model.facts().tokens;
-  if (tokens > 0) t.about += fmt::format("; {} before the image, then", counted(tokens, "token"));
+  if (tokens > 0) {
+    t.about += fmt::format("; {} before the image{}, then", counted(tokens, "token"),
+                           is_of_axes ? " without any" : "");
+  }
   t.about += fmt::format("{} the cells of a grid of {} x {}, line by line", tokens > 0 ? "" : ";",
                          learned->grid().height, learned->grid().width);
+  for (int64_t i = 0; is_of_axes && i < t.columns; ++i) {
+    const int64_t half = t.columns / 2;
+    t.names[i] = i < half ? fmt::format("x {}", i) : fmt::format("y {}", i - half);
+  }
   return t;
 }
 

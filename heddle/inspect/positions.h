@@ -19,8 +19,9 @@ struct PositionOptions {
 };
 
 struct PositionTable {
-  /// Or "grid": learned, of the cells of an image; "bias": attention has one by distance, the
-  /// tokens get nothing; "recurrence": they get nothing, and are read in turn.
+  /// Or "grid": learned, of the cells of an image; "axes": of these, learned of their columns and
+  /// rows; "bias": attention has one by distance, the tokens get nothing; "recurrence": they get
+  /// nothing, and are read in turn.
   std::string kind = {};
   std::string about = {};  ///< what a number is: "PE(pos, 2i) = sin(..), .."
   int64_t positions = 0, columns = 0;

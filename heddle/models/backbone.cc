@@ -7,7 +7,6 @@
 
 #include "heddle/models/registry.h"
 #include "heddle/models/timm/architectures.h"
-#include "heddle/ops/embedding.h"
 
 namespace heddle {
 namespace {
@@ -152,17 +151,8 @@ FeatureMap ChosenBackbone::features(const ImageRows& images, const nn::Run& run)
 
 // The states of the grid, without those of the tokens before it.
 FeatureMap ChosenBackbone::patches(const ImageRows& images, const nn::Run& run) const {
-  FeatureMap map{images_->hidden(images, run), {}};
-  const Segments rows = images_->tokens(images);
-  const int64_t tokens = images_->facts().tokens;
-  std::vector<int32_t> chosen;
-  for (int64_t i = 0; i < rows.count(); ++i) {
-    map.sizes.push_back(images_->grid((*images.sizes)[static_cast<size_t>(i)]));
-    for (int64_t r = rows.begin(i) + tokens; r < rows.end(i); ++r) {
-      chosen.push_back(static_cast<int32_t>(r));
-    }
-  }
-  if (tokens > 0) map.x = gather_rows(map.x, chosen);
+  FeatureMap map{images_->grid_states(images_->hidden(images, run), images), {}};
+  for (const ImageSize& size : *images.sizes) map.sizes.push_back(images_->grid(size));
   return map;
 }
 

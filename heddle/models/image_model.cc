@@ -2,6 +2,7 @@
 #include "heddle/models/image_model.h"
 
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/reduce.h"
 
 namespace heddle {
 
@@ -16,6 +17,26 @@ Segments ImageModel::tokens(const ImageRows& images) const {
   std::vector<int64_t> lengths;
   for (const ImageSize& g : grids(images)) lengths.push_back(facts_.tokens + g.height * g.width);
   return Segments::from_lengths(lengths);
+}
+
+Tensor ImageModel::grid_states(const Tensor& h, const ImageRows& images) const {
+  if (facts_.tokens == 0) return h;
+  const Segments rows = tokens(images);
+  std::vector<int32_t> chosen;
+  chosen.reserve(static_cast<size_t>(rows.rows()));
+  for (int64_t i = 0; i < rows.count(); ++i) {
+    for (int64_t r = rows.begin(i) + facts_.tokens; r < rows.end(i); ++r) {
+      chosen.push_back(static_cast<int32_t>(r));
+    }
+  }
+  return gather_rows(h, chosen);
+}
+
+Heads::OfInput ImageModel::grid_mean() const {
+  return [this](const Tensor& h, const ModelInput& input, const Run&) {
+    const auto& images = input.as<ImageRows>();
+    return segment_mean(grid_states(h, images), nn::image_segments(grids(images)));
+  };
 }
 
 Heads::OfInput ImageModel::token(int64_t index) const {

@@ -14,7 +14,10 @@ struct ImageFacts {
   int64_t channels = 3;
   ImageSize image_size;  ///< that it was made for: what images are resized to
   int64_t layers = 0, width = 0;
-  int64_t tokens = 0;  ///< rows of an image's states before its grid: class tokens
+  int64_t tokens = 0;       ///< rows of an image's states before its grid: class tokens
+  bool pools_grid = false;  ///< the mean of the grid is classified though there are tokens
+  /// Whether what is classified is the state of a token.
+  bool reads_token() const { return tokens > 0 && !pools_grid; }
 };
 
 class ImageModel : public Model {
@@ -32,6 +35,8 @@ class ImageModel : public Model {
   /// The states of each image: facts().tokens, then those of its grid, line by line. Heads, and
   /// attention, see these segments, not those of the pixels.
   virtual Segments tokens(const ImageRows& images) const;
+  /// Of states that lie as tokens() says those of the grids: [cells of all images, width].
+  Tensor grid_states(const Tensor& h, const ImageRows& images) const;
 
   /// Learned positions of the cells of its own images' grid; null if it has none.
   virtual const nn::GridPositions* grid_positions() const { return nullptr; }
@@ -48,6 +53,8 @@ class ImageModel : public Model {
   std::vector<ImageSize> grids(const ImageRows& images) const;
   /// The state of one of the tokens before the grid: [images, width].
   Heads::OfInput token(int64_t index = 0) const;
+  /// The mean of the states of its grid: [images, width].
+  Heads::OfInput grid_mean() const;
 
  private:
   ImageFacts facts_;

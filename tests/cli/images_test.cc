@@ -50,6 +50,51 @@ TEST_F(Images, classifier_learns_and_answers) {
   EXPECT_TRUE(fs::exists(path("learned/best/preprocessor_config.json")));
 }
 
+// Patches alone, whose mean is classified, with positions of columns and rows.
+TEST_F(Images, classifier_without_a_class_token_learns_answers_and_goes_on_at_another_size) {
+  const std::vector<std::string> pooled = {"--pooling",
+                                           "mean",
+                                           "--class-token",
+                                           "false",
+                                           "--norm-after-pooling",
+                                           "true",
+                                           "--two-dimensional-positions",
+                                           "true",
+                                           "--max-updates",
+                                           "160"};
+  const CliResult trained = train("mean", pooled);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const CliResult judged = run_heddle({"eval", path("mean"), "--data", path("data"), "--json"});
+  ASSERT_EQ(judged.exit_code, 0) << judged.err;
+  EXPECT_GT(Json::parse(judged.out).at("accuracy").as_double(), 0.95);
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult vectors = run_heddle({"embed", path("mean"), image, "--json"});
+  ASSERT_EQ(vectors.exit_code, 0) << vectors.err;
+  EXPECT_EQ(run_heddle({"embed", path("mean"), image, "--pooling", "mean", "--json"}).out,
+            vectors.out);
+  expect_refused(run_heddle({"embed", path("mean"), image, "--pooling", "cls"}), 2,
+                 "has no class token");
+  const CliResult exported = run_heddle({"export", path("mean"), "--out", path("mean-exported")});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_NE((exported.out + exported.err).find("no two_dimensional_positions true, pooling mean"),
+            std::string::npos)
+      << exported.out << exported.err;
+  expect_refused(run_heddle({"export", path("mean"), "--format", "timm", "--out", path("none")}), 3,
+                 "two_dimensional_positions");
+  const CliResult tuned =
+      run_heddle({"train", "--task", "image_classification", "--from", path("mean"), "--data",
+                  path("data"), "--out", path("mean-larger"), "--image-edge", "20", "--max-updates",
+                  "4", "--precision", "f32"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_NE(tuned.err.find("positions are interpolated"), tuned.err.npos) << tuned.err;
+  const auto weights = SafetensorsFile::open(path("mean-larger/best/model.safetensors"));
+  const std::vector<int64_t> columns = {5, 8};
+  EXPECT_EQ(weights.info("vit.embeddings.column_embeddings").shape, columns);
+  expect_refused(train("none", {"--class-token", "false", "--max-updates", "1"}), 3,
+                 "pooling mean");
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(Images, threads_and_stops_change_no_bit) {
   expect_same_for_threads_and_stops(train, "whole", 40, 15);
 }

@@ -59,5 +59,18 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, PositionsOfAnotherSize,
                                            Case{"deit", "deit.embeddings.position_embeddings", 2}),
                          [](const auto& one) { return std::string(one.param.name); });
 
+TEST(PositionsOfAxes, model_of_another_size_gives_the_same_bits_without_interpolation) {
+  ImageFixture fixture("timm/vit_axes");
+  const LoadedModel model = fixture.load();
+  const Images images = fixture.batch(1);
+  Json config = Json::parse(fixture.file.metadata().at("config"));
+  config["image_size"] = Json::Array{images.sizes[0].height, images.sizes[0].width};
+  nn::Parameters parameters(7);
+  const auto larger = make_model(nn::Scope(parameters), config, "config.json");
+  EXPECT_TRUE(copy_weights(model.parameters, *model.model, parameters, *larger).empty());
+  EXPECT_EQ(larger->as<ImageModel>()->grid_positions()->table().shape(), Shape({4 + 5, 12}));
+  EXPECT_EQ(outputs(*larger, images), outputs(*model.model, images));
+}
+
 }  // namespace
 }  // namespace heddle

@@ -143,6 +143,37 @@ TEST(Positions, images_have_those_of_their_grid) {
   EXPECT_EQ(t.about.find("before the image"), t.about.npos) << t.about;
 }
 
+TEST(Positions, those_of_columns_and_rows_are_shown_cell_by_cell) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  write_model(model, R"({"model_type": "vit", "image_size": [8, 12], "patch_size": 4,
+      "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+      "two_dimensional_positions": true})");
+  const PositionTable t = model_positions(model, "encoder", 0);
+  EXPECT_EQ(t.kind, "axes");
+  ASSERT_EQ(t.positions, 1 + 2 * 3);
+  ASSERT_EQ(t.columns, 8);
+  EXPECT_EQ(t.names[3], "x 3");
+  EXPECT_EQ(t.names[4], "y 0");
+  for (const char* part : {"column_embeddings", "row_embeddings", "1 token before", "2 x 3"}) {
+    EXPECT_NE(t.about.find(part), t.about.npos) << t.about;
+  }
+  const auto file = SafetensorsFile::open(model + "/model.safetensors");
+  const std::vector<float> columns = floats(file, "vit.embeddings.column_embeddings"),
+                           rows = floats(file, "vit.embeddings.row_embeddings");
+  for (int64_t j = 0; j < 8; ++j) EXPECT_EQ(t.values[j], 0);  // of the class token
+  for (int64_t y = 0; y < 2; ++y) {
+    for (int64_t x = 0; x < 3; ++x) {
+      for (int64_t j = 0; j < 4; ++j) {
+        const float* const cell = t.values.data() + (1 + y * 3 + x) * 8;
+        EXPECT_EQ(cell[j], columns[x * 4 + j]);
+        EXPECT_EQ(cell[4 + j], rows[y * 4 + j]);
+      }
+    }
+  }
+  EXPECT_EQ(model_positions(model, "encoder", 2).positions, 2);
+}
+
 TEST(Positions, queries_of_a_detector_are_none) {
   const TempDir folder;
   const std::string model = (folder / "model").string();

@@ -2,6 +2,7 @@
 // training.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/base/temporary.h"
@@ -66,6 +67,100 @@ TEST(VitConfig, sizes_of_two_numbers_are_read_and_written) {
   json["patch_size"] = 16;
   expect_error(ErrorKind::data, {"patch_size is 16", "8 x 12"},
                [&] { read_model_config(json, "config.json"); });
+}
+
+Json with(Json json, const char* more) {
+  const Json added = Json::parse(more);
+  for (const auto& [key, value] : added.as_object()) json[key] = value;
+  return json;
+}
+
+TEST(VitConfig, keys_of_pooling_that_exclude_each_other_are_errors) {
+  const auto refused = [](const char* more, const char* word, const char* other) {
+    expect_error(ErrorKind::data, {"config.json", word, other},
+                 [&] { (void)read_model_config(with(small(), more), "config.json"); });
+  };
+  refused(R"({"class_token": false})", "class_token", "pooling mean");
+  refused(R"({"norm_after_pooling": true})", "norm_after_pooling", "pooling mean");
+  refused(R"({"pooling": "max"})", "pooling", "mean");
+  refused(R"({"two_dimensional_positions": true, "hidden_size": 15, "num_attention_heads": 3})",
+          "two_dimensional_positions", "15");
+}
+
+TEST(VitConfig, own_keys_are_written_where_they_say_something) {
+  const Json plain = read_model_config(small(), "config.json")->json();
+  for (const char* key :
+       {"pooling", "class_token", "norm_after_pooling", "two_dimensional_positions"}) {
+    EXPECT_FALSE(plain.contains(key)) << key;
+  }
+  const Json json = read_model_config(with(small(), R"({"pooling": "mean", "class_token": false,
+                             "norm_after_pooling": true, "two_dimensional_positions": true})"),
+                                      "config.json")
+                        ->json();
+  EXPECT_EQ(json.get_string("pooling"), "mean");
+  EXPECT_EQ(json.at("class_token"), Json(false));
+  EXPECT_EQ(json.at("norm_after_pooling"), Json(true));
+  EXPECT_EQ(json.at("two_dimensional_positions"), Json(true));
+}
+
+TEST(VitPooling, without_a_class_token_states_are_those_of_the_patches) {
+  nn::Parameters parameters(1);
+  const auto model =
+      make_model(Scope(parameters), with(small(), R"({"pooling": "mean", "class_token": false})"));
+  const ImageModel& images = *model->as<ImageModel>();
+  EXPECT_EQ(images.facts().tokens, 0);
+  EXPECT_FALSE(images.facts().reads_token());
+  const NumberedImages two({{0, {8, 8}}, {1, {8, 12}}});
+  EXPECT_EQ(images.tokens(two.rows()), Segments::from_lengths(std::vector<int64_t>{4, 6}));
+  const NoGrad off;
+  EXPECT_EQ(model->hidden(two.rows(), {}).shape(), Shape({10, 16}));
+  for (const auto& p : parameters.all()) {
+    EXPECT_EQ(p->name().find("cls_token"), std::string::npos) << p->name();
+  }
+}
+
+// Of a model without classes the pooler gives what would be classified.
+TEST(VitPooling, mean_leaves_the_class_token_out) {
+  nn::Parameters parameters(1);
+  const auto model = make_model(
+      Scope(parameters), with(small(), R"({"pooling": "mean", "architectures": ["ViTModel"]})"));
+  const NumberedImages two({{0, {8, 8}}, {1, {8, 12}}});
+  const NoGrad off;
+  const auto out = model->forward(two.rows(), {});
+  ASSERT_EQ(out.size(), 2u);
+  ASSERT_EQ(out[1].name, "pooler_output");
+  const std::vector<float> h = out[0].x.to_floats(), pooled = out[1].x.to_floats();
+  ASSERT_EQ(pooled.size(), 2u * 16);
+  const int64_t begins[] = {1, 5 + 1}, counts[] = {4, 6};
+  for (int64_t i = 0; i < 2; ++i) {
+    for (int64_t j = 0; j < 16; ++j) {
+      double sum = 0;
+      for (int64_t r = 0; r < counts[i]; ++r) sum += h[(begins[i] + r) * 16 + j];
+      EXPECT_NEAR(pooled[i * 16 + j], sum / static_cast<double>(counts[i]), 1e-5);  // f32
+    }
+  }
+}
+
+// Nothing there reads a mean.
+TEST(VitPooling, norm_behind_the_mean_is_no_part_of_a_backbone) {
+  Json json = Json::parse(R"({"model_type": "captioner", "image_size": 8, "memory_size": 16,
+      "position_embedding_type": "none"})");
+  const auto norms = [&](const char* more) {
+    json["backbone_config"] = with(small(), more);
+    nn::Parameters parameters(1);
+    (void)make_model(Scope(parameters), json);
+    return std::ranges::count_if(
+        parameters.all(), [](const auto& p) { return p->name().ends_with(".layernorm.weight"); });
+  };
+  EXPECT_EQ(norms(R"({"pooling": "mean"})"), 1);
+  EXPECT_EQ(norms(R"({"pooling": "mean", "norm_after_pooling": true})"), 0);
+}
+
+TEST(VitTraining, gradients_of_means_and_positions_of_axes_are_the_same_when_recomputed) {
+  const Json json = with(small(), R"({"pooling": "mean", "norm_after_pooling": true,
+      "two_dimensional_positions": true, "drop_path_rate": 0.5, "hidden_dropout_prob": 0.2})");
+  const NumberedImages images({{0, {8, 8}}, {1, {8, 12}}, {2, {8, 8}}});
+  EXPECT_EQ(training_gradients(json, images, true), training_gradients(json, images, false));
 }
 
 TEST(Registry, heads_for_images_have_their_types) {

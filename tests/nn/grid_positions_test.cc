@@ -45,7 +45,7 @@ TEST(BicubicMatrix, same_size_is_the_identity) {
 TEST(GridPositions, each_image_gets_those_of_its_own_grid) {
   Parameters parameters(1);
   Parameter& table = Scope(parameters).parameter({1 + 4, 3}, Init::normal(1));
-  const GridPositions positions(table, 1, {2, 2});
+  const GridPositions positions(table, {2, 2}, {.tokens = 1});
   const std::vector<ImageSize> grids = {{2, 2}, {1, 3}, {2, 2}, {1, 3}};
   const Tensor x = Tensor::zeros({5 + 4 + 5 + 4, 3}, DType::f32);
   const Tensor y = positions(x, grids, {}, {});
@@ -69,6 +69,69 @@ TEST(GridPositions, each_image_gets_those_of_its_own_grid) {
   double total = 0;
   for (const float g : table.grad().to_floats()) total += g;
   EXPECT_NEAR(total, 18 * 3, 1e-4);
+}
+
+// Columns 0 to 2, then rows 0 and 1.
+TEST(GridPositions, those_of_axes_are_a_columns_vector_and_a_rows_and_none_of_tokens) {
+  Parameters parameters(1);
+  Parameter& table = Scope(parameters).parameter({3 + 2, 2}, Init::normal(1));
+  const GridPositions positions(table, {2, 3}, {.tokens = 1, .of = PositionsOf::axes});
+  const std::vector<float> learned = table.value().to_floats();
+  const std::vector<float> own = positions.vectors().to_floats();
+  ASSERT_EQ(own.size(), static_cast<size_t>((1 + 6) * 4));
+  for (int64_t j = 0; j < 4; ++j) EXPECT_EQ(own[j], 0);
+  const auto expect_cell = [&](const float* cell, const float* column, const float* row) {
+    for (int64_t j = 0; j < 2; ++j) {
+      EXPECT_EQ(cell[j], column[j]);
+      EXPECT_EQ(cell[2 + j], row[j]);
+    }
+  };
+  for (int64_t y = 0; y < 2; ++y) {
+    for (int64_t x = 0; x < 3; ++x) {
+      expect_cell(own.data() + (1 + y * 3 + x) * 4, learned.data() + x * 2,
+                  learned.data() + (3 + y) * 2);
+    }
+  }
+}
+
+TEST(GridPositions, those_of_axes_are_interpolated_axis_by_axis) {
+  Parameters parameters(1);
+  Parameter& table = Scope(parameters).parameter({3 + 2, 2}, Init::normal(1));
+  const GridPositions positions(table, {2, 3}, {.of = PositionsOf::axes});
+  const std::vector<float> learned = table.value().to_floats();
+  const ImageSize wide{2, 5};
+  Parameters others(2);
+  Parameter& wider = Scope(others).parameter({5 + 2, 2}, Init::normal(1));
+  {
+    const NoGrad off;
+    wider.take(positions.table_of(wide));
+  }
+  const std::vector<float> resized = wider.value().to_floats();
+  ASSERT_EQ(resized.size(), static_cast<size_t>((5 + 2) * 2));
+  const std::vector<float> matrix = bicubic_matrix({1, 3}, {1, 5}).to_floats();
+  for (int64_t i = 0; i < 5 * 2; ++i) {
+    double want = 0;
+    for (int64_t k = 0; k < 3; ++k) want += double{matrix[i / 2 * 3 + k]} * learned[k * 2 + i % 2];
+    EXPECT_NEAR(resized[i], want, 1e-6) << i;
+  }
+  // As many rows as before: theirs are untouched.
+  EXPECT_EQ(std::vector<float>(resized.begin() + 10, resized.end()),
+            std::vector<float>(learned.begin() + 6, learned.end()));
+  // What an image gets is what a model of its size would have for its own.
+  const GridPositions own(wider, wide, {.of = PositionsOf::axes});
+  const std::vector<ImageSize> grids = {wide, {2, 3}, wide};
+  const Tensor x = Tensor::zeros({10 + 6 + 10, 4}, DType::f32);
+  const Tensor y = positions(x, grids, {}, {});
+  const std::vector<float> got = y.to_floats(), vectors = own.vectors().to_floats();
+  EXPECT_EQ(std::vector<float>(got.begin(), got.begin() + 40), vectors);
+  EXPECT_EQ(std::vector<float>(got.begin() + 40, got.begin() + 64),
+            positions.vectors().to_floats());
+  EXPECT_EQ(std::vector<float>(got.begin() + 64, got.end()), vectors);
+  // The rows of a matrix sum to 1: all of the gradient arrives.
+  backward(sum(y));
+  double total = 0;
+  for (const float g : table.grad().to_floats()) total += g;
+  EXPECT_NEAR(total, 26 * 4, 1e-4);
 }
 
 TEST(ImageRows, rows_know_their_image_and_their_place_in_it) {

@@ -33,9 +33,13 @@ const std::vector<std::string> kVision = {
     "vision/vit",          "vision/vit_wide", "vision/vit_states", "vision/deit",
     "vision/deit_teacher", "vision/swin",     "vision/swin_deep",  "vision/swin_states"};
 const std::vector<std::string> kTimm = {
-    "timm/vit",       "timm/vit_wide",   "timm/vit_states", "timm/deit",        "timm/deit_plain",
-    "timm/mixer",     "timm/mixer_wide", "timm/resnet",     "timm/resnet_wide", "timm/swin",
-    "timm/swin_wide", "timm/cct",        "timm/cct_sine",   "timm/resnet_silu"};
+    "timm/vit",           "timm/vit_wide",        "timm/vit_states",
+    "timm/deit",          "timm/deit_plain",      "timm/mixer",
+    "timm/mixer_wide",    "timm/resnet",          "timm/resnet_wide",
+    "timm/swin",          "timm/swin_wide",       "timm/cct",
+    "timm/cct_sine",      "timm/resnet_silu",     "timm/vit_mean",
+    "timm/vit_gap",       "timm/vit_mean_states", "timm/vit_axes",
+    "timm/vit_axes_token"};
 // What these give has tests of its own.
 const std::vector<std::string> kResnet = {"resnet/basic", "resnet/bottleneck", "resnet/early",
                                           "resnet/states", "resnet/backbone"};
@@ -182,7 +186,8 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, ImageGradients,
                          ::testing::Values("vision/vit", "vision/vit_wide", "vision/deit",
                                            "vision/deit_teacher", "vision/swin", "vision/swin_deep",
                                            "timm/mixer", "timm/mixer_wide", "timm/cct",
-                                           "timm/cct_sine"),
+                                           "timm/cct_sine", "timm/vit_mean", "timm/vit_gap",
+                                           "timm/vit_axes", "timm/vit_axes_token"),
                          test_name);
 
 }  // namespace

@@ -50,6 +50,65 @@ TEST_P(TimmFolder, what_heddle_cannot_follow_is_a_data_error_that_names_it) {
   }
 }
 
+Json vit_of(const char* architecture, const char* args) {
+  return timm::family_config(
+      Json::object({{"architecture", architecture}, {"model_args", Json::parse(args)}}),
+      "a/config.json");
+}
+
+// As timm.create_model() makes them: its fc_norm is by the pool where nothing is said, and is said
+// of the architectures without a class token.
+TEST(TimmConfig, pool_and_last_norm_are_those_of_the_architecture_and_its_arguments) {
+  struct Case {
+    const char *architecture, *args, *pooling;
+    bool has_token, is_behind;
+  };
+  const char *const base = "vit_base_patch16_224", *const gap = "vit_base_patch16_gap_224";
+  for (const Case& c :
+       {Case{base, "{}", "token", true, false},
+        {base, R"({"global_pool": "avg"})", "mean", true, true},
+        {base, R"({"global_pool": "avg", "fc_norm": null})", "mean", true, true},
+        {base, R"({"global_pool": "avg", "fc_norm": false})", "mean", true, false},
+        {base, R"({"global_pool": "avg", "class_token": false,
+                                   "no_embed_class": true, "pool_include_prefix": true})",
+         "mean", false, true},
+        {gap, "{}", "mean", false, false},
+        {gap, R"({"fc_norm": null})", "mean", false, true},
+        {gap, R"({"class_token": true, "global_pool": "token"})", "token", true, false}}) {
+    const Json config = vit_of(c.architecture, c.args);
+    EXPECT_EQ(config.get_string("pooling"), c.pooling) << c.architecture << c.args;
+    EXPECT_EQ(config.at("class_token"), Json(c.has_token)) << c.architecture << c.args;
+    EXPECT_EQ(config.at("norm_after_pooling"), Json(c.is_behind)) << c.architecture << c.args;
+  }
+  const Json giant = vit_of("vit_giant_patch16_gap_224", "{}");
+  EXPECT_EQ(giant.get_int("patch_size"), 16);
+  EXPECT_EQ(giant.get_int("intermediate_size"), 6144);
+  EXPECT_EQ(vit_of(gap, "{}").get_int("num_attention_heads"), 16);
+}
+
+TEST(TimmConfig, vit_that_is_not_plain_is_refused_by_what_is_not) {
+  const auto refused = [](const char* architecture, const char* args, const char* word) {
+    expect_error(ErrorKind::data, {"a/config.json", word},
+                 [&] { (void)vit_of(architecture, args); });
+  };
+  const char* const base = "vit_base_patch16_224";
+  for (const char* other : {"vit_base_patch16_rpn_224", "vit_base_patch16_clip_224",
+                            "vit_base_patch16_reg4_gap_256", "deit3_base_patch16_224"}) {
+    refused(other, "{}", other);
+  }
+  refused("vit_medium_patch16_gap_256", "{}", "layer scale");
+  refused("vit_medium_patch16_gap_256", R"({"init_values": 1e-6})", "init_values");
+  const Json plain = vit_of("vit_medium_patch16_gap_256", R"({"init_values": null})");
+  EXPECT_EQ(plain.at("qkv_bias"), Json(false));
+  EXPECT_EQ(plain.get_int("image_size"), 256);
+  refused(base, R"({"class_token": false})", "class_token");
+  refused(base, R"({"fc_norm": true})", "fc_norm");
+  refused(base, R"({"global_pool": "max"})", "global_pool");
+  refused(base, R"({"global_pool": "avg", "no_embed_class": true})", "no_embed_class");
+  refused(base, R"({"global_pool": "avg", "pool_include_prefix": true})", "pool_include_prefix");
+  refused("deit_base_distilled_patch16_224", R"({"global_pool": "avg"})", "global_pool");
+}
+
 TEST(TimmConfig, sizes_of_images_are_one_number_or_two) {
   const auto sizes = [](const char* architecture, const char* args, const char* cfg = "{}") {
     const Json config = Json::object({{"architecture", architecture},
@@ -75,7 +134,8 @@ TEST(TimmConfig, sizes_of_images_are_one_number_or_two) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, TimmFolder,
-                         ::testing::Values("vit", "vit_wide", "deit", "deit_plain", "mixer",
+                         ::testing::Values("vit", "vit_wide", "vit_mean", "vit_gap",
+                                           "vit_mean_states", "deit", "deit_plain", "mixer",
                                            "mixer_wide", "resnet", "resnet_wide", "resnet_silu",
                                            "swin", "swin_wide"),
                          [](const auto& fixture) { return std::string(fixture.param); });
@@ -86,6 +146,13 @@ Json small_resnet(const char* more) {
       "hidden_sizes": [4, 4, 4, 4], "depths": [1, 1, 1, 1], "num_labels": 2})");
   for (const auto& [key, value] : added.as_object()) json[key] = value;
   return json;
+}
+
+TEST(TimmExport, positions_of_columns_and_rows_are_refused) {
+  const Json json = Json::parse(R"({"model_type": "vit", "image_size": 8, "patch_size": 4,
+      "hidden_size": 8, "num_attention_heads": 2, "two_dimensional_positions": true})");
+  const auto config = read_model_config(json, "config.json");
+  expect_error(ErrorKind::data, {"columns and rows"}, [&] { (void)timm::written_config(*config); });
 }
 
 // create_model() gives img_size to a model of fixed size, and a ResNet takes none.

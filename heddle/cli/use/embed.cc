@@ -53,9 +53,10 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page, d
         "{} is for texts; leave it out, or the images",
         flags.max_length == 0 ? "--text" : "--max-length");
   const ImageReader reader = load_image_reader(flags.text.model);
-  const bool has_class_token = reader.model().facts().tokens > 0;
+  const ImageFacts& facts = reader.model().facts();
+  const bool has_class_token = facts.tokens > 0;
   EmbedOptions options;
-  options.pooling = {has_class_token ? Pooling::cls : Pooling::mean};
+  options.pooling = {facts.reads_token() ? Pooling::cls : Pooling::mean};
   apply(flags, options);
   check(has_class_token || std::ranges::count(options.pooling, Pooling::cls) == 0, ErrorKind::usage,
         "--pooling cls: {} has no class token; take --pooling mean", flags.text.model);
@@ -114,7 +115,7 @@ void add_embed(Subcommand& app) {
       "--pooling", flags.pooling,
       "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
       "are laid end to end (else as the files say, or mean; of images cls, the class token, where "
-      "the model has one, else mean)");
+      "the model classifies by it, else mean)");
   Option yes = command.add_flag("--normalize", flags.normalize, "vectors of length 1");
   command.add_flag("--no-normalize", flags.no_normalize, "vectors as they are pooled")
       .excludes(yes);

@@ -175,7 +175,7 @@ class Cct final : public ImageModel {
       Parameter& table = (s / "classifier" / "positional_emb")
                              .parameter({tokens, c.hidden_size}, Init::normal(0.2),
                                         nn::Layout::as_is, {1, tokens, c.hidden_size});
-      positions_.emplace(table, 0, grid);
+      positions_.emplace(table, grid, nn::GridPositions::Options{});
     }
     if (hub.head != Head::image_classes) return;
     Parameter& query = (s / "classifier" / "attention_pool" / "weight")

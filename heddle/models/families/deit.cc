@@ -17,10 +17,11 @@ class Deit final : public VitStack {
   Deit(const Scope& s, const Config& c, const HubConfig& hub)
       : VitStack({base_scope(s, "deit", hub), "deit", {"cls_token", "distillation_token"}}, c,
                  hub) {
-    if (hub.head == Head::image_classes) heads_.sequence_classes = classes(s / "classifier", 0);
+    if (hub.head == Head::image_classes)
+      heads_.sequence_classes = classes(s / "classifier", token(0));
     if (hub.head != Head::distilled_classes) return;
-    heads_.own_classes = classes(s / "cls_classifier", 0);
-    heads_.distilled_classes = classes(s / "distillation_classifier", 1);
+    heads_.own_classes = classes(s / "cls_classifier", token(0));
+    heads_.distilled_classes = classes(s / "distillation_classifier", token(1));
     heads_.sequence_classes = [own = heads_.own_classes, distilled = heads_.distilled_classes](
                                   const Tensor& h, const ModelInput& input, const Run& run) {
       return scale(add(own(h, input, run), distilled(h, input, run)), 0.5f);

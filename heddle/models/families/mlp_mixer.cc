@@ -5,7 +5,6 @@
 #include "heddle/nn/block.h"
 #include "heddle/nn/images/convolution.h"
 #include "heddle/ops/images/channel_rows.h"
-#include "heddle/ops/reduce.h"
 
 namespace heddle {
 
@@ -121,10 +120,7 @@ class MlpMixer final : public ImageModel {
         norm_(s / "norm", c.hidden_size, c.layer_norm_eps) {
     if (hub.head != Head::image_classes) return;
     heads_.sequence_classes =
-        classes_of_pooled(s / "head", {c.hidden_size, hub.classes(), 0.02},
-                          [this](const Tensor& h, const ModelInput& input, const Run&) {
-                            return segment_mean(h, tokens(input.as<ImageRows>()));
-                          });
+        classes_of_pooled(s / "head", {c.hidden_size, hub.classes(), 0.02}, grid_mean());
   }
 
   ImageSize grid(const ImageSize& image) const override {

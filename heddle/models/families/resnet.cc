@@ -8,7 +8,6 @@
 #include "heddle/nn/images/pixel_attention.h"
 #include "heddle/nn/mlp.h"
 #include "heddle/ops/elementwise.h"
-#include "heddle/ops/reduce.h"
 
 namespace heddle {
 namespace {
@@ -272,13 +271,11 @@ class Resnet final : public Backbone {
         kind_(nn::activation_of(c.hidden_act)),
         stem_(stem(base_scope(s, "resnet", hub) / "embedder" / "embedder", c)) {
     add_stages(base_scope(s, "resnet", hub) / "encoder" / "stages");
-    const Heads::OfInput mean = [this](const Tensor& h, const ModelInput& input, const Run&) {
-      return segment_mean(h, tokens(input.as<ImageRows>()));
-    };
-    if (hub.head == Head::none) heads_.pooler = mean;
+    if (hub.head == Head::none) heads_.pooler = grid_mean();
     if (hub.head != Head::image_classes) return;
-    heads_.sequence_classes = classes_of_pooled(
-        s / "classifier" / "1", {.width = c.hidden_sizes.back(), .labels = hub.classes()}, mean);
+    heads_.sequence_classes =
+        classes_of_pooled(s / "classifier" / "1",
+                          {.width = c.hidden_sizes.back(), .labels = hub.classes()}, grid_mean());
   }
 
   ImageSize grid_of(const ImageSize& image, size_t map) const override;

@@ -7,7 +7,6 @@
 #include "heddle/models/families/vit_stack.h"
 #include "heddle/models/windows.h"
 #include "heddle/ops/images/windows.h"
-#include "heddle/ops/reduce.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle {
@@ -221,7 +220,7 @@ std::optional<nn::GridPositions> positions(const Scope& s, const SwinConfig& c) 
   Parameter& table = s.parameter({rows, c.embed_dim}, Init::normal(c.initializer_range),
                                  nn::Layout::as_is, {1, rows, c.embed_dim})
                          .without_decay();
-  return nn::GridPositions(table, 0, grid);
+  return nn::GridPositions(table, grid, {});
 }
 
 }  // namespace
@@ -312,13 +311,10 @@ Swin::Swin(const Scope& base, const Scope& s, const Config& c, const HubConfig& 
       stages_(nn::make_layers(base / "encoder" / "layers", c.stages(),
                               [&](const Scope& at, int64_t i) { return SwinStage(at, c, i); })) {
   if (!hub.is_backbone) norm_.emplace(base / "layernorm", facts().width, c.layer_norm_eps);
-  const Heads::OfInput mean = [this](const Tensor& h, const ModelInput& input, const Run&) {
-    return segment_mean(h, tokens(input.as<ImageRows>()));
-  };
-  if (hub.head == Head::none) heads_.pooler = mean;
+  if (hub.head == Head::none) heads_.pooler = grid_mean();
   if (hub.head != Head::image_classes) return;
   heads_.sequence_classes = classes_of_pooled(
-      s / "classifier", {facts().width, hub.classes(), c.initializer_range}, mean);
+      s / "classifier", {facts().width, hub.classes(), c.initializer_range}, grid_mean());
 }
 
 // That of a stage.

@@ -26,22 +26,38 @@ Linear::Options dense(const VitConfig& c, int64_t in, int64_t out, bool bias = t
 }
 
 // Each as [1, 1, width].
-Parameter& token_rows(const Scope& s, const std::vector<std::string>& names, const VitConfig& c) {
+Parameter* token_rows(const Scope& s, const std::vector<std::string>& names, const VitConfig& c) {
+  if (names.empty()) return nullptr;
   std::vector<nn::Part> parts;
   for (const std::string& name : names) {
     parts.push_back({.name = name, .rows = 1, .file_shape = {1, 1, c.hidden_size}});
   }
-  return s.stacked(std::move(parts), {0, c.hidden_size}, Init::normal(c.initializer_range))
-      .without_decay();  // as in DeiT's code and timm's
+  return &s.stacked(std::move(parts), {0, c.hidden_size}, Init::normal(c.initializer_range))
+              .without_decay();  // as in DeiT's code and timm's
+}
+
+Parameter& cell_table(const Scope& s, int64_t rows, const VitConfig& c) {
+  return (s / "position_embeddings")
+      .parameter({rows, c.hidden_size}, Init::normal(c.initializer_range), nn::Layout::as_is,
+                 {1, rows, c.hidden_size});
+}
+
+Parameter& axes_table(const Scope& s, const ImageSize& grid, const VitConfig& c) {
+  return s.stacked({{.name = "column_embeddings", .rows = grid.width},
+                    {.name = "row_embeddings", .rows = grid.height}},
+                   {0, c.hidden_size / 2}, Init::normal(c.initializer_range));
 }
 
 nn::GridPositions positions(const Scope& s, int64_t tokens, const VitConfig& c) {
   const ImageSize grid = patches_of(c, c.size());
-  const int64_t rows = tokens + grid.height * grid.width;
-  Parameter& table = s.parameter({rows, c.hidden_size}, Init::normal(c.initializer_range),
-                                 nn::Layout::as_is, {1, rows, c.hidden_size})
-                         .without_decay();
-  return {table, tokens, grid, c.antialiased_positions};
+  const bool is_of_axes = c.two_dimensional_positions;
+  Parameter& table =
+      is_of_axes ? axes_table(s, grid, c) : cell_table(s, tokens + grid.height * grid.width, c);
+  return {table.without_decay(),
+          grid,
+          {.tokens = tokens,
+           .is_antialiased = c.antialiased_positions,
+           .of = is_of_axes ? nn::PositionsOf::axes : nn::PositionsOf::cells}};
 }
 
 nn::Block block(const Scope& s, const VitConfig& c, int64_t i) {
@@ -76,6 +92,10 @@ void VitConfig::check(const std::string& source) const {
   heddle::check(size().height >= patch_size && size().width >= patch_size, ErrorKind::data,
                 "{}: patch_size is {}, images are of {} x {} pixels; none fits", source, patch_size,
                 size().height, size().width);
+  heddle::check(!two_dimensional_positions || hidden_size % 2 == 0, ErrorKind::data,
+                "{}: two_dimensional_positions are of two halves, which needs an even hidden_size; "
+                "it is {}",
+                source, hidden_size);
 }
 
 Json VitConfig::from_hub(const Json& json, const std::string& source) {
@@ -99,8 +119,15 @@ Json VitConfig::from_hub(const Json& json, const std::string& source) {
 }
 
 void VitConfig::to_hub(Json& json) {
-  const Json* const antialiased = json.find("antialiased_positions");  // Swin has none
-  if (antialiased != nullptr && *antialiased == Json(false)) json.erase("antialiased_positions");
+  const std::pair<const char*, Json> plain[] = {{"antialiased_positions", false},
+                                                {"two_dimensional_positions", false},
+                                                {"pooling", "token"},
+                                                {"class_token", true},
+                                                {"norm_after_pooling", false}};
+  for (const auto& [key, value] : plain) {
+    const Json* const found = json.find(key);  // Swin has none of them
+    if (found != nullptr && *found == value) json.erase(key);
+  }
   const Json width = json.at("image_width");
   json.erase("image_width");
   if (!width.is_null()) {
@@ -110,36 +137,53 @@ void VitConfig::to_hub(Json& json) {
   }
 }
 
-VitStack::VitStack(const Names& n, const VitConfig& c, const HubConfig& hub)
+VitStack::VitStack(const Parts& p, const VitConfig& c, const HubConfig& hub)
     : ImageModel({.channels = c.num_channels,
                   .image_size = c.size(),
                   .layers = c.num_hidden_layers,
                   .width = c.hidden_size,
-                  .tokens = std::ssize(n.tokens)}),
-      base_(n.base),
-      embeddings_((n.scope / "embeddings").prefix()),
+                  .tokens = std::ssize(p.tokens),
+                  .pools_grid = p.pools_mean}),
+      base_(p.base),
+      embeddings_((p.scope / "embeddings").prefix()),
       c_(c),
       labels_(hub.classes()),
-      patches_(n.scope / "embeddings" / "patch_embeddings" / "projection",
+      patches_(p.scope / "embeddings" / "patch_embeddings" / "projection",
                {.in = c.num_channels,
                 .out = c.hidden_size,
                 .kernel = c.patch_size,
                 .stride = c.patch_size,
                 .of_pixels = true,
                 .init = Init::normal(c.initializer_range)}),
-      tokens_(token_rows(n.scope / "embeddings", n.tokens, c)),
-      positions_(
-          positions(n.scope / "embeddings" / "position_embeddings", std::ssize(n.tokens), c)),
-      layers_(nn::make_layers(n.scope / "encoder" / "layer", c.num_hidden_layers,
+      tokens_(token_rows(p.scope / "embeddings", p.tokens, c)),
+      positions_(positions(p.scope / "embeddings", std::ssize(p.tokens), c)),
+      layers_(nn::make_layers(p.scope / "encoder" / "layer", c.num_hidden_layers,
                               [&](const Scope& at, int64_t i) { return block(at, c, i); })),
-      norm_(n.scope / "layernorm", c.hidden_size, c.layer_norm_eps) {
-  if (hub.head != Head::none || !hub.has_pooler) return;
-  const int64_t width = c.pooler_output_size.value_or(c.hidden_size);
-  heads_.pooler = [first = token(),
-                   linear = Linear(n.scope / "pooler" / "dense", dense(c, c.hidden_size, width)),
-                   kind = nn::activation_of(c.pooler_act)](const Tensor& h, const ModelInput& input,
-                                                           const Run& run) {
+      norms_mean_(p.norms_mean) {
+  if (!norms_mean_ || !hub.is_backbone) {
+    norm_.emplace(p.scope / "layernorm", c.hidden_size, c.layer_norm_eps);
+  }
+  if (hub.head != Head::none) return;
+  if (p.pools_mean) {
+    heads_.pooler = patch_mean();
+  } else if (hub.has_pooler) {
+    heads_.pooler = dense_pooler(p.scope / "pooler" / "dense");
+  }
+}
+
+Heads::OfInput VitStack::dense_pooler(const Scope& s) const {
+  const int64_t width = c_.pooler_output_size.value_or(c_.hidden_size);
+  return [first = token(), linear = Linear(s, dense(c_, c_.hidden_size, width)),
+          kind = nn::activation_of(c_.pooler_act)](const Tensor& h, const ModelInput& input,
+                                                   const Run& run) {
     return linear(first(h, input, run), run, kind);
+  };
+}
+
+Heads::OfInput VitStack::patch_mean() const {
+  if (!norms_mean_) return grid_mean();
+  return [this, mean = grid_mean()](const Tensor& h, const ModelInput& input, const Run& run) {
+    return (*norm_)(mean(h, input, run));
   };
 }
 
@@ -156,13 +200,14 @@ Tensor VitStack::embed(const ImageRows& images, const Segments& rows,
                        const std::shared_ptr<const RowIds>& ids, const Run& run) const {
   const LayerName layer(embeddings_);
   const std::vector<ImageSize> grids = this->grids(images);
-  const Tensor patches = patches_(cast(images.x, run.compute), *images.sizes, run);
-  const int64_t n = rows.count(), each = facts().tokens;
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < n * each; ++i) tokens.push_back(static_cast<int32_t>(i % each));
-  const Tensor first = embedding(tokens_.in(run.compute), tokens, 1, {}, {}, {});
-  const Tensor x =
-      join_segments(first, Segments::uniform(n, each), patches, nn::image_segments(grids));
+  Tensor x = patches_(cast(images.x, run.compute), *images.sizes, run);
+  if (tokens_ != nullptr) {
+    const int64_t n = rows.count(), each = facts().tokens;
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < n * each; ++i) tokens.push_back(static_cast<int32_t>(i % each));
+    const Tensor first = embedding(tokens_->in(run.compute), tokens, 1, {}, {}, {});
+    x = join_segments(first, Segments::uniform(n, each), x, nn::image_segments(grids));
+  }
   return positions_(x, grids, run.dropout(c_.hidden_dropout_prob, embeddings_, ids), run);
 }
 
@@ -172,14 +217,16 @@ Tensor VitStack::hidden(const ImageRows& images, const Run& run) const {
   images.check(facts().channels);
   const auto rows = std::make_shared<const Segments>(tokens(images));
   const auto ids = run.dropout.training ? nn::row_ids(images.samples, *rows) : nullptr;
-  return norm_(nn::run_stack("", nn::Residual(embed(images, *rows, ids, run), true), layers_.size(),
-                             nullptr, run, [this, rows, ids, run](size_t i, nn::Residual& x, auto) {
-                               layers_[i](x, TokenRows{.segments = rows.get(), .rows = ids}, run);
-                             }));
+  const Tensor h =
+      nn::run_stack("", nn::Residual(embed(images, *rows, ids, run), true), layers_.size(), nullptr,
+                    run, [this, rows, ids, run](size_t i, nn::Residual& x, auto) {
+                      layers_[i](x, TokenRows{.segments = rows.get(), .rows = ids}, run);
+                    });
+  return norms_mean_ ? h : (*norm_)(h);
 }
 
-Heads::OfInput VitStack::classes(const Scope& s, int64_t token_index) const {
-  return classes_of_pooled(s, {c_.hidden_size, labels_, c_.initializer_range}, token(token_index));
+Heads::OfInput VitStack::classes(const Scope& s, Heads::OfInput pooler) const {
+  return classes_of_pooled(s, {c_.hidden_size, labels_, c_.initializer_range}, std::move(pooler));
 }
 
 // Checkpoints of other tasks have other heads.
@@ -194,7 +241,9 @@ nn::TensorNames VitStack::names() const {
                                       {"output.dense", "mlp.fc2"}},
                         .unneeded = {"embeddings.mask_token", "decoder."}};
   const auto pass_over = [&](const std::string& name) { names.unneeded.push_back(name); };
-  if (!heads_.pooler) pass_over(base_ + ".pooler."), pass_over("pooler.");
+  const bool has_dense_pooler = heads_.pooler && !facts().pools_grid;
+  if (!has_dense_pooler) pass_over(base_ + ".pooler."), pass_over("pooler.");
+  if (!norm_) pass_over("layernorm.weight"), pass_over("layernorm.bias");
   if (head() != Head::image_classes) pass_over("classifier.");
   if (head() != Head::distilled_classes) {
     pass_over("cls_classifier."), pass_over("distillation_classifier.");

@@ -1,6 +1,6 @@
 // The encoder of ViT and its kin: Dosovitskiy et al. 2021, "Transformers for Image Recognition at
-// Scale" (arXiv 2010.11929), section 3.1: patches, tokens before them, learned positions, pre-norm
-// blocks; with stochastic depth of Huang et al. 2016.
+// Scale" (arXiv 2010.11929), section 3.1: patches, tokens before them, learned positions (appendix
+// D.4: those of columns and rows too), pre-norm blocks; with stochastic depth of Huang et al. 2016.
 #pragma once
 
 #include "heddle/models/image_model.h"
@@ -19,7 +19,7 @@ struct VitConfig {
   double initializer_range = 0.02, layer_norm_eps = 1e-12;
   int64_t image_size = 224, patch_size = 16, num_channels = 3;
   std::optional<int64_t> image_width, pooler_output_size;
-  bool qkv_bias = true, antialiased_positions = false;
+  bool qkv_bias = true, antialiased_positions = false, two_dimensional_positions = false;
   double drop_path_rate = 0;
 
   template <class V>
@@ -50,6 +50,8 @@ struct VitConfig {
       from_below(0, 1));
     v("antialiased_positions", antialiased_positions,
       "of images of other sizes positions are interpolated as timm does, not as transformers");
+    v("two_dimensional_positions", two_dimensional_positions,
+      "positions are learned of columns and of rows, and a patch has both, half of its width each");
   }
   ImageSize size() const { return {image_size, image_width.value_or(image_size)}; }
   /// Errors: data, naming `source`, for fields that do not fit together.
@@ -57,19 +59,20 @@ struct VitConfig {
 
   /// image_size and patch_size may be [height, width].
   static Json from_hub(const Json& json, const std::string& source);
+  /// Keys of heddle's own, those of Vit too, are written where they say something.
   static void to_hub(Json& json);
 };
 
 class VitStack : public ImageModel {
  public:
-  /// `base`: where everything but classes stands, and what checkpoints call it; `tokens`: the names
-  /// of those before the patches.
-  struct Names {
-    Scope scope;
-    std::string base;
-    std::vector<std::string> tokens;
+  struct Parts {
+    Scope scope;                      ///< where everything but classes stands
+    std::string base;                 ///< what checkpoints call that
+    std::vector<std::string> tokens;  ///< the names of those before the patches
+    bool pools_mean = false;          ///< the mean of the patches is classified, and no token
+    bool norms_mean = false;          ///< the last norm stands behind it
   };
-  VitStack(const Names& names, const VitConfig& c, const HubConfig& hub);
+  VitStack(const Parts& parts, const VitConfig& c, const HubConfig& hub);
 
   ImageSize grid(const ImageSize& image) const override;
   const nn::GridPositions* grid_positions() const override { return &positions_; }
@@ -78,21 +81,25 @@ class VitStack : public ImageModel {
   nn::TensorNames names() const override;
 
  protected:
-  /// Classes by the state of a token.
-  Heads::OfInput classes(const Scope& s, int64_t token) const;
+  /// Classes by what a pooler gives.
+  Heads::OfInput classes(const Scope& s, Heads::OfInput pooler) const;
+  /// The mean of the patches' states, normed.
+  Heads::OfInput patch_mean() const;
 
  private:
   Tensor embed(const ImageRows& images, const Segments& rows,
                const std::shared_ptr<const RowIds>& ids, const Run& run) const;
+  Heads::OfInput dense_pooler(const Scope& s) const;
 
   std::string base_, embeddings_;  // names
   VitConfig c_;
   int64_t labels_;
   nn::Convolution patches_;
-  Parameter& tokens_;
+  Parameter* tokens_;  // null where there are none
   nn::GridPositions positions_;
   std::vector<nn::Block> layers_;
-  LayerNorm norm_;
+  std::optional<LayerNorm> norm_;  // none below another model that reads states before a mean
+  bool norms_mean_;
 };
 
 }  // namespace heddle

@@ -43,6 +43,11 @@ Json both_sides(const Json& json) {
   return std::vector<int64_t>{size.as_int(), (is_square ? size : *width).as_int()};
 }
 
+bool flag_of(const Json& json, const char* key, bool otherwise) {
+  const Json* const value = json.find(key);
+  return value == nullptr ? otherwise : value->as_bool(key);
+}
+
 std::string activation_there(const Json& json) {
   const std::string& name = json.get_string("hidden_act");
   return name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast" ? "gelu_tanh"

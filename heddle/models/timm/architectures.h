@@ -49,6 +49,12 @@ class Arguments {
     const Json value = get(key);
     return value.is_null() ? otherwise : value.as_double(what(key));
   }
+  /// Whether the checkpoint says something of it, if only null.
+  bool is_given(const std::string& key) const { return args_.contains(key); }
+  std::string text(const std::string& key, const std::string& otherwise) {
+    const Json value = get(key);
+    return value.is_null() ? otherwise : value.as_string(what(key));
+  }
   bool flag(const std::string& key, bool otherwise) {
     const Json value = get(key);
     return value.is_null() ? otherwise : value.as_bool(what(key));
@@ -118,6 +124,8 @@ std::optional<int64_t> number_behind(std::string_view field, std::string_view be
 double ratio_of(int64_t hidden, int64_t width);
 /// [height, width] of a config's image_size and image_width.
 Json both_sides(const Json& json);
+/// A config's key of truth; `otherwise` where it has none.
+bool flag_of(const Json& json, const char* key, bool otherwise);
 /// What timm calls a config's hidden_act.
 std::string activation_there(const Json& json);
 

@@ -54,25 +54,29 @@ Tensor sine_positions(std::span<const ImageSize> grids, int64_t width) {
   return positions;
 }
 
-RowColumnPositions::RowColumnPositions(const Scope& s, int64_t width, const Init& init)
-    : rows_(&(s / "row_embeddings" / "weight").parameter({kMost, width / 2}, init)),
-      columns_(&(s / "column_embeddings" / "weight").parameter({kMost, width / 2}, init)) {}
-
-Tensor RowColumnPositions::operator()(std::span<const ImageSize> grids, DType dtype) const {
+Tensor cell_vectors(const Tensor& columns, const Tensor& rows, std::span<const ImageSize> grids) {
   std::vector<int32_t> x, y;
   for (const ImageSize& grid : grids) {
-    check(grid.height <= kMost && grid.width <= kMost, ErrorKind::data,
-          "an image has a map of {} x {} cells; learned positions are of {} at "
-          "most",
-          grid.height, grid.width, kMost);
     for (int64_t i = 0; i < grid.height * grid.width; ++i) {
       x.push_back(static_cast<int32_t>(i % grid.width));
       y.push_back(static_cast<int32_t>(i / grid.width));
     }
   }
-  return concat({embedding(columns_->in(dtype), x, 1, {}, {}, {}),
-                 embedding(rows_->in(dtype), y, 1, {}, {}, {})},
-                1);
+  return concat({embedding(columns, x, 1, {}, {}, {}), embedding(rows, y, 1, {}, {}, {})}, 1);
+}
+
+RowColumnPositions::RowColumnPositions(const Scope& s, int64_t width, const Init& init)
+    : rows_(&(s / "row_embeddings" / "weight").parameter({kMost, width / 2}, init)),
+      columns_(&(s / "column_embeddings" / "weight").parameter({kMost, width / 2}, init)) {}
+
+Tensor RowColumnPositions::operator()(std::span<const ImageSize> grids, DType dtype) const {
+  for (const ImageSize& grid : grids) {
+    check(grid.height <= kMost && grid.width <= kMost, ErrorKind::data,
+          "an image has a map of {} x {} cells; learned positions are of {} at "
+          "most",
+          grid.height, grid.width, kMost);
+  }
+  return cell_vectors(columns_->in(dtype), rows_->in(dtype), grids);
 }
 
 }  // namespace heddle::nn

@@ -15,6 +15,11 @@ namespace heddle::nn {
 /// et al. 2020 (DETR), models/position_encoding.py; Vaswani et al. 2017.
 Tensor sine_positions(std::span<const ImageSize> grids, int64_t width);
 
+/// Of each cell of each grid, line by line, the vector of its column, and that of its row behind
+/// it. columns, rows: [as many as the grids have, or more, width / 2]    returns: [cells of all
+/// grids, width] of their dtype    Errors: data for a grid of more columns or rows than that.
+Tensor cell_vectors(const Tensor& columns, const Tensor& rows, std::span<const ImageSize> grids);
+
 /// A learned vector of each column, and one of each row behind it: DETR's other
 /// positions. Names: row_embeddings.weight, column_embeddings.weight, both
 /// [kMost, width / 2].

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "heddle/nn/images/cell_positions.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/matmul.h"
@@ -80,30 +81,56 @@ Tensor bicubic_matrix(const ImageSize& from, const ImageSize& to, bool is_antial
   return matrix;
 }
 
-GridPositions::GridPositions(Parameter& table, int64_t tokens, const ImageSize& grid,
-                             bool is_antialiased)
-    : table_(&table), tokens_(tokens), grid_(grid), is_antialiased_(is_antialiased) {}
+GridPositions::GridPositions(Parameter& table, const ImageSize& grid, const Options& options)
+    : table_(&table), grid_(grid), o_(options) {}
 
-// Of the patches of another grid.
-Tensor GridPositions::between(const Tensor& table, const ImageSize& grid) const {
-  return matmul(bicubic_matrix(grid_, grid, is_antialiased_),
-                slice(table, 0, tokens_, grid_.height * grid_.width));
+// Each axis by itself.
+GridPositions::Axes GridPositions::axes(const Tensor& table, const ImageSize& grid) const {
+  const auto resized = [&](int64_t begin, int64_t from, int64_t to) {
+    const Tensor own = slice(table, 0, begin, from);
+    return from == to ? own : matmul(bicubic_matrix({from, 1}, {to, 1}, o_.is_antialiased), own);
+  };
+  return {resized(0, grid_.width, grid.width), resized(grid_.width, grid_.height, grid.height)};
+}
+
+// The vectors of the patches of a grid, which is another where each cell has learned its own.
+Tensor GridPositions::of_cells(const Tensor& table, const ImageSize& grid) const {
+  if (o_.of == PositionsOf::axes) {
+    const Axes both = axes(table, grid);
+    return cell_vectors(both.columns, both.rows, std::span(&grid, 1));
+  }
+  return matmul(bicubic_matrix(grid_, grid, o_.is_antialiased),
+                slice(table, 0, o_.tokens, grid_.height * grid_.width));
 }
 
 Tensor GridPositions::table_of(const ImageSize& grid) const {
   const Tensor table = table_->in(DType::f32);
   if (grid == grid_) return table;
-  const Tensor patches = between(table, grid);
-  return tokens_ > 0 ? concat({slice(table, 0, 0, tokens_), patches}, 0) : patches;
+  if (o_.of == PositionsOf::axes) {
+    const Axes both = axes(table, grid);
+    return concat({both.columns, both.rows}, 0);
+  }
+  const Tensor patches = of_cells(table, grid);
+  return o_.tokens > 0 ? concat({slice(table, 0, 0, o_.tokens), patches}, 0) : patches;
 }
 
-// Those of the other grids are computed in f32.
+// The vectors of the own grid and the tokens before it.
+Tensor GridPositions::with_tokens(const Tensor& table) const {
+  if (o_.of == PositionsOf::cells) return table;
+  const Tensor cells = of_cells(table, grid_);
+  if (o_.tokens == 0) return cells;
+  return concat({Tensor::zeros({o_.tokens, cells.size(1)}, DType::f32), cells}, 0);
+}
+
+Tensor GridPositions::vectors() const { return with_tokens(table_->in(DType::f32)); }
+
+// What is made of a table is computed in f32.
 Tensor GridPositions::table_with(std::span<const ImageSize> others, DType dtype) const {
-  if (others.empty()) return table_->in(dtype);
+  if (others.empty() && o_.of == PositionsOf::cells) return table_->in(dtype);
   const Tensor table = table_->in(DType::f32);
-  std::vector<Tensor> parts = {table};
-  for (const ImageSize& other : others) parts.push_back(between(table, other));
-  const Tensor all = concat(parts, 0);
+  std::vector<Tensor> parts = {with_tokens(table)};
+  for (const ImageSize& other : others) parts.push_back(of_cells(table, other));
+  const Tensor all = parts.size() == 1 ? parts[0] : concat(parts, 0);
   return dtype == DType::f32 ? all : cast(all, dtype);
 }
 
@@ -111,11 +138,11 @@ Tensor GridPositions::operator()(const Tensor& x, std::span<const ImageSize> gri
                                  const DropoutSpec& spec, const Run& run) const {
   std::vector<ImageSize> others;
   std::vector<int64_t> begins;  // of their rows in the table
-  int64_t end = tokens_ + grid_.height * grid_.width;
+  int64_t end = o_.tokens + grid_.height * grid_.width;
   std::vector<int32_t> ids;
   ids.reserve(static_cast<size_t>(x.size(0)));
   for (const ImageSize& grid : grids) {
-    int64_t begin = tokens_;
+    int64_t begin = o_.tokens;
     if (grid != grid_) {
       const auto known = std::find(others.begin(), others.end(), grid);
       if (known == others.end()) {
@@ -126,7 +153,7 @@ Tensor GridPositions::operator()(const Tensor& x, std::span<const ImageSize> gri
         begin = begins[static_cast<size_t>(known - others.begin())];
       }
     }
-    for (int64_t i = 0; i < tokens_; ++i) ids.push_back(static_cast<int32_t>(i));
+    for (int64_t i = 0; i < o_.tokens; ++i) ids.push_back(static_cast<int32_t>(i));
     for (int64_t i = 0; i < grid.height * grid.width; ++i) {
       ids.push_back(static_cast<int32_t>(begin + i));
     }
