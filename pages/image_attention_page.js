@@ -170,7 +170,9 @@
   // --- the page ---------------------------------------------------------------------------------------------
 
   const title = el("h2", {}), body = el("div", {id: "view"}), rollText = el("p", {class: "faint small"},
-    "The product over the layers, the last first, of (A + I) / 2 with rows of sum 1: A is the heads' mean or their largest weights, I what goes past attention. It says which cells of the image a state can have come from.");
+    "The product over the layers, the last first, of (A + I) / 2 with rows of sum 1: A is the heads' mean or their largest weights, I what goes past attention. " +
+    (data.rollout && data.rollout.discard > 0 ? `Of each layer's A the least weights, ${heddle.percent(data.rollout.discard)} of all, count as none. ` : "") +
+    "It says which cells of the image a state can have come from.");
   const draw = () => {
     pickers.hidden = state.view !== "map";
     how.element.hidden = rollText.hidden = state.view !== "rollout";

@@ -1,8 +1,8 @@
 // Products of the layers' mean maps.
 #include "heddle/inspect/attention_rollout.h"
 
-#include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace heddle::inspect {
 namespace {
@@ -22,17 +22,23 @@ struct Shares {
   double* row(int64_t i) { return values.data() + i * cols; }
 };
 
-// (x + a b) / 2, where x is given; else a b / 2.
-Shares half_and_half(const Shares* x, const Shares& a, const Shares& b) {
+// What stays of a row of (I + a) when it is divided by its sum: half, where the weights sum to 1.
+double staying_share(const Shares& a, int64_t row) {
+  return 1 / (1 + std::accumulate(a.row(row), a.row(row) + a.cols, 0.0));
+}
+
+// x + a b, each row divided by the sum of that of (I + a).
+Shares joined(const Shares& x, const Shares& a, const Shares& b) {
   Shares sum(a.rows, b.cols);
   for (int64_t i = 0; i < a.rows; ++i) {
     double* to = sum.row(i);
+    const double staying = staying_share(a, i);
     for (int64_t k = 0; k < a.cols; ++k) {
-      const double share = a.row(i)[k] / 2;
+      const double share = a.row(i)[k] * staying;
       if (share == 0) continue;
       for (int64_t j = 0; j < b.cols; ++j) to[j] += share * b.row(k)[j];
     }
-    for (int64_t j = 0; x != nullptr && j < b.cols; ++j) to[j] += x->row(i)[j] / 2;
+    for (int64_t j = 0; j < b.cols; ++j) to[j] += x.row(i)[j] * staying;
   }
   return sum;
 }
@@ -62,13 +68,19 @@ RolledMap rolled(size_t kind, const Shares& shares) {
 // Through the layers of one kind alone.
 Shares rolled_out(const std::vector<Shares>& layers) {
   Shares sum = Shares::identity(layers.front().rows);
-  for (const Shares& layer : layers) sum = half_and_half(&sum, layer, sum);
+  for (const Shares& layer : layers) sum = joined(sum, layer, sum);
   return sum;
 }
 
 }  // namespace
 
-std::vector<RolledMap> attention_rollout(const Subject& subject) {
+void check_discard(double share) {
+  check(share >= 0 && share <= 1, ErrorKind::usage,
+        "`discard` is {}; a share of a layer's weights is needed, from 0 to 1", share);
+}
+
+std::vector<RolledMap> attention_rollout(const Subject& subject, double discard) {
+  check_discard(discard);
   const std::vector<AttentionKind>& kinds = subject.kinds();
   std::vector<std::vector<Shares>> layers(kinds.size());
   nn::Observer observer;
@@ -77,6 +89,7 @@ std::vector<RolledMap> attention_rollout(const Subject& subject) {
       if (!call.name().starts_with(kinds[k].prefix) || kinds[k].before > 0) continue;
       layers[k].push_back(mean_of_heads(call, subject.sides()[kinds[k].queries].size(),
                                         subject.sides()[kinds[k].keys].size()));
+      discard_least(layers[k].back().values, discard);
     }
   };
   subject.pass(observer);
@@ -97,10 +110,14 @@ std::vector<RolledMap> attention_rollout(const Subject& subject) {
   const Shares memory = rolled_out(layers[encoder]);
   Shares own = Shares::identity(layers[decoder].front().rows), source(own.rows, memory.cols);
   for (size_t l = 0; l < layers[decoder].size(); ++l) {
-    own = half_and_half(&own, layers[decoder][l], own);
-    source = half_and_half(&source, layers[decoder][l], source);
-    for (double& value : own.values) value /= 2;
-    source = half_and_half(&source, layers[cross][l], memory);
+    const Shares &decoding = layers[decoder][l], &asking = layers[cross][l];
+    source = joined(source, decoding, source);
+    own = joined(own, decoding, own);
+    for (int64_t i = 0; i < own.rows; ++i) {
+      const double staying = staying_share(asking, i);
+      for (int64_t j = 0; j < own.cols; ++j) own.row(i)[j] *= staying;
+    }
+    source = joined(source, asking, memory);
   }
   maps.push_back(rolled(decoder, own));
   maps.push_back(rolled(cross, source));

@@ -2,6 +2,7 @@
 // which transformers' are compared with, and bad input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -62,19 +63,25 @@ TEST_F(ImagePages, attention_has_the_weights_of_forward) {
 }
 
 // The product over the layers, last first, of (A + I) / 2, A the heads' mean or maximum, rows of
-// sum 1: Abnar and Zuidema 2020, by whole matrices.
-std::vector<double> rolled_out(const std::vector<std::vector<float>>& maps, bool is_max) {
+// sum 1: Abnar and Zuidema 2020, by whole matrices; so many of the least weights of an A are 0.
+std::vector<double> rolled_out(const std::vector<std::vector<float>>& maps, bool is_max,
+                               size_t discarded = 0) {
   std::vector<double> product;
   for (const std::vector<float>& map : maps) {
     std::vector<double> a(kCells * kCells);
+    for (int64_t h = 0; h < kHeads; ++h) {
+      for (int64_t i = 0; i < kCells * kCells; ++i) {
+        const double w = map[h * kCells * kCells + i];
+        a[i] = is_max ? std::max(a[i], w) : a[i] + w / kHeads;
+      }
+    }
+    std::vector<double> sorted = a;
+    std::ranges::sort(sorted);
+    for (double& x : a) x = x < sorted[discarded] ? 0 : x;
     for (int64_t i = 0; i < kCells; ++i) {
       double sum = 0;
       for (int64_t j = 0; j < kCells; ++j) {
         double& x = a[i * kCells + j];
-        for (int64_t h = 0; h < kHeads; ++h) {
-          const double w = map[(h * kCells + i) * kCells + j];
-          x = is_max ? std::max(x, w) : x + w / kHeads;
-        }
         x = (x + (i == j ? 1 : 0)) / 2;
         sum += x;
       }
@@ -97,10 +104,10 @@ std::vector<double> rolled_out(const std::vector<std::vector<float>>& maps, bool
   return product;
 }
 
-TEST_F(ImagePages, roll_out_is_the_product_of_the_layers) {
-  const Json rollout = attention({"--no-importance", "--layer", "1"}).at("rollout");
+void expect_rolled_out(const Json& rollout, const std::vector<std::vector<float>>& maps,
+                       size_t discarded) {
   for (const bool is_max : {false, true}) {
-    const std::vector<double> expected = rolled_out(forward(), is_max);
+    const std::vector<double> expected = rolled_out(maps, is_max, discarded);
     const auto& rows = rollout.at(is_max ? "max" : "mean").as_array();
     ASSERT_EQ(rows.size(), static_cast<size_t>(kCells));
     for (int64_t i = 0; i < kCells; ++i) {
@@ -113,6 +120,22 @@ TEST_F(ImagePages, roll_out_is_the_product_of_the_layers) {
       EXPECT_NEAR(sum, 1, 1e-5);
     }
   }
+}
+
+TEST_F(ImagePages, roll_out_is_the_product_of_the_layers) {
+  const Json rollout = attention({"--no-importance", "--layer", "1"}).at("rollout");
+  EXPECT_EQ(rollout.at("discard").as_double(), 0);
+  expect_rolled_out(rollout, forward(), 0);
+}
+
+TEST_F(ImagePages, roll_out_without_the_least_weights_is_the_product_of_the_others) {
+  const Json rollout = attention({"--no-importance", "--discard", "0.75"}).at("rollout");
+  EXPECT_EQ(rollout.at("discard").as_double(), 0.75);
+  expect_rolled_out(rollout, forward(), 75);
+  for (const char* share : {"1.5", "-0.1", "nan"}) {
+    refused({"attention", model(), image, std::string("--discard=") + share}, 2, "--discard");
+  }
+  refused({"attention", model(), "--text", "a dog", "--discard", "0.5"}, 2, "over an image");
 }
 
 TEST_F(ImagePages, every_chosen_head_has_a_price_in_log_p) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/inspect/attention_maps.h"
@@ -128,6 +129,42 @@ TEST(Rollout, of_one_text_keeps_to_what_each_token_may_see) {
     // At least what the residual connections alone carry.
     EXPECT_GE(rolled[0].weights[i * n + i], std::pow(0.5, layers) - 1e-6);
   }
+}
+
+// One map, by whole matrices: the rows of A + I, without the least of the weights that a token may
+// give, over their sums.
+TEST(Rollout, without_the_least_weights_is_the_product_of_the_others) {
+  const Subject subject = Subject::open(std::string(testing::kFixtures) + "/texts/classify",
+                                        {.source = "the quick fox"});
+  const std::vector<HeadMap> maps = attention_maps(subject, {.importance = false});
+  const int64_t n = subject.sides()[0].size();
+  Square all(n);
+  for (int64_t i = 0; i < n; ++i) all.at(i, i) = 1;
+  for (int64_t layer = 0; layer < subject.kinds()[0].layers; ++layer) {
+    Square step(n);
+    std::vector<double> seen;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        step.at(i, j) = mean_weight(subject, maps, subject.kinds()[0].name.c_str(), layer, i, j);
+        if (step.at(i, j) > 0) seen.push_back(step.at(i, j));
+      }
+    }
+    std::ranges::sort(seen);
+    const double least = seen[seen.size() / 2];
+    for (int64_t i = 0; i < n; ++i) {
+      double sum = 1;
+      for (int64_t j = 0; j < n; ++j) sum += step.at(i, j) < least ? 0 : step.at(i, j);
+      for (int64_t j = 0; j < n; ++j) {
+        const double kept = step.at(i, j) < least ? 0 : step.at(i, j);
+        step.at(i, j) = (kept + (i == j ? 1 : 0)) / sum;
+      }
+    }
+    all = step * all;
+  }
+  const std::vector<RolledMap> rolled = attention_rollout(subject, 0.5);
+  ASSERT_EQ(rolled.size(), 1u);
+  for (int64_t i = 0; i < n * n; ++i) EXPECT_NEAR(rolled[0].weights[i], all.values[i], 1e-6);
+  expect_error(ErrorKind::usage, {"discard"}, [&] { attention_rollout(subject, 1.5); });
 }
 
 TEST(Rollout, weights_that_are_not_finite_are_a_data_error) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "heddle/inspect/images/image_attention.h"
+#include "heddle/models/registry.h"
 #include "tests/cli/vision_model.h"
 
 namespace heddle::inspect {
@@ -16,6 +17,14 @@ class ImageAttention : public ::testing::Test {
   ImageSubject open(const std::string& name) {
     testing::write_vision_model(model_, name);
     return ImageSubject(model_, read_image(testing::fixture_image("rgb.png")), "rgb.png", {});
+  }
+  // A ViT of 3 x 3 patches with random weights.
+  void write_mean_pooled(bool has_token) {
+    testing::write_vision_model(model_);
+    Json config = Json::load(model_ + "/config.json");
+    config["pooling"] = "mean", config["class_token"] = has_token;
+    nn::Parameters parameters(3);
+    save_model(model_, *make_model(nn::Scope(parameters), config), parameters);
   }
   testing::TempDir folder_;
   const std::string model_ = (folder_ / "model").string();
@@ -76,6 +85,26 @@ TEST_F(ImageAttention, every_cell_is_a_query_once_and_a_roll_out_through_windows
       double sum = 0;
       for (int64_t j = 0; j < cells; ++j) sum += (*all)[r * cells + j];
       EXPECT_NEAR(sum, 1, 1e-5);  // of f32
+    }
+  }
+}
+
+// What is classified is a mean of cells, so a row of that mean stands before the others.
+TEST_F(ImageAttention, roll_out_begins_with_the_mean_of_the_cells_where_their_mean_is_classified) {
+  for (const bool has_token : {true, false}) {
+    write_mean_pooled(has_token);
+    const ImageSubject subject(model_, read_image(testing::fixture_image("rgb.png")), "rgb.png",
+                               {});
+    const ImageMaps maps = image_maps(subject, {.importance = false});
+    const int64_t tokens = has_token ? 1 : 0, cells = tokens + 9;
+    ASSERT_EQ(subject.grids().front().cells(), cells);
+    EXPECT_EQ(std::ssize(subject.grids().front().tokens), tokens);
+    ASSERT_EQ(std::ssize(maps.rollout->rows), 1 + cells);
+    EXPECT_EQ(maps.rollout->rows.front(), -1);
+    for (int64_t j = 0; j < cells; ++j) {
+      double mean = 0;
+      for (int64_t r = 0; r < 9; ++r) mean += maps.rollout->mean[(1 + tokens + r) * cells + j] / 9;
+      EXPECT_NEAR(maps.rollout->mean[j], mean, 1e-6);  // of f32
     }
   }
 }

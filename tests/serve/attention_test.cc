@@ -36,11 +36,7 @@ TEST(AttentionRoute, answers_are_those_of_the_command) {
   EXPECT_EQ(running.taken_at_rest(), 0);
 }
 
-TEST(AttentionRoute, rolled_out_rows_share_out_one) {
-  Running running;
-  const Json json = post(running.port(), "/v1/attention",
-                         R"({"text": "a dog runs", "target": "ein Hund", "rollout": true})")
-                        .json();
+void expect_shares(const Json& json) {
   EXPECT_EQ(json.at("heads").size(), 0u);
   const auto& maps = json.at("rollout").as_array();
   ASSERT_EQ(maps.size(), 3u);
@@ -53,6 +49,16 @@ TEST(AttentionRoute, rolled_out_rows_share_out_one) {
   const auto& source = maps[2].at("weights").as_array();
   ASSERT_EQ(own.size(), source.size());
   for (size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(sum(own[i]) + sum(source[i]), 1, 1e-4);
+}
+
+TEST(AttentionRoute, rolled_out_rows_share_out_one) {
+  Running running;
+  const std::string asked = R"({"text": "a dog runs", "target": "ein Hund", "rollout": true)";
+  const Json plain = post(running.port(), "/v1/attention", asked + "}").json();
+  const Json without_least =
+      post(running.port(), "/v1/attention", asked + R"(, "discard": 0.5})").json();
+  EXPECT_NE(plain.at("rollout"), without_least.at("rollout"));
+  for (const Json& json : {plain, without_least}) expect_shares(json);
 }
 
 TEST(AttentionRoute, what_cannot_be_shown_is_refused) {
@@ -68,6 +74,8 @@ TEST(AttentionRoute, what_cannot_be_shown_is_refused) {
       {R"({"text": "a dog", "target": "ein", "heads": [1.5]})", 400, "array"},
       {R"({"text": "a dog", "target": "ein", "format": "svg"})", 400, "svg"},
       {R"({"text": "a dog", "target": "ein", "format": "html", "rollout": true})", 400, "rollout"},
+      {R"({"text": "a dog", "target": "ein", "discard": 0.5})", 400, "rollout"},
+      {R"({"text": "a dog", "target": "ein", "discard": 2, "rollout": true})", 400, "discard"},
       {R"({"text": "a dog", "model": "none"})", 404, "none"},
       {R"({"text": "a dog", "target": "ein", "model": "small"})", 404, "small"},
       {Json::object({{"text", words}}).dump(), 400, "tokens"},

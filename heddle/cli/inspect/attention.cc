@@ -12,6 +12,7 @@ namespace {
 struct Flags : InspectFlags {
   std::string page, from, to;
   std::vector<int64_t> layers, heads;
+  double discard = 0;
   bool has_no_importance = false, json = false;
 };
 
@@ -23,9 +24,11 @@ void run_image(const Flags& flags) {
         "--from and --to are words of a text; leave them out, or the image");
   wants_page(flags.page);
   const inspect::ImageSubject subject = open_image(flags);
-  const inspect::ImageMaps maps = inspect::image_maps(
-      subject,
-      {.layers = flags.layers, .heads = flags.heads, .importance = !flags.has_no_importance});
+  const inspect::ImageMaps maps =
+      inspect::image_maps(subject, {.layers = flags.layers,
+                                    .heads = flags.heads,
+                                    .importance = !flags.has_no_importance,
+                                    .discard = flags.discard});
   if (!flags.page.empty()) {
     write_page("attention", counted(std::ssize(maps.heads), "head"), flags.page,
                inspect::image_attention_page(subject, maps));
@@ -41,6 +44,8 @@ void run(const Flags& flags) {
   if (!flags.image.empty()) return run_image(flags);
   check(flags.from.empty() == flags.to.empty(), ErrorKind::usage,
         "--from and --to go together: --from it --to animal");
+  check(flags.discard == 0, ErrorKind::usage,
+        "--discard is of the roll-out over an image; leave it out, or give an image");
   wants_page(flags.page);
   const inspect::Subject subject = open_subject(flags);
   inspect::HeadsOptions options{.layers = flags.layers,
@@ -76,6 +81,9 @@ void add_attention(Subcommand& app) {
   command.add_option("--layer", flags.layers, "only these layers, from 0: --layer 0,5")
       .delimiter(',');
   command.add_option("--head", flags.heads, "only these heads, from 0").delimiter(',');
+  command.add_option("--discard", flags.discard,
+                     "of an image: roll-out passes over this share of each layer's weights, the "
+                     "least: --discard 0.9");
   command.add_flag("--no-importance", flags.has_no_importance,
                    "leave out what the loss is without each head, which takes a pass a head");
 }

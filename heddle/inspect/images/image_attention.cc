@@ -10,6 +10,7 @@
 #include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/inspect/attention_maps.h"
+#include "heddle/inspect/attention_rollout.h"
 
 namespace heddle::inspect {
 namespace {
@@ -216,13 +217,27 @@ std::vector<size_t> rolled_calls(const ImageSubject& subject) {
   return held <= kMostHeld ? calls : std::vector<size_t>{};
 }
 
-// Every cell if there are few; else the tokens, or the mean of all.
-std::vector<int64_t> rolled_rows(const CellGrid& grid) {
+// Every cell if there are few, else the tokens; before them the mean of all, where it or no token
+// is classified.
+std::vector<int64_t> rolled_rows(const CellGrid& grid, bool has_mean) {
   std::vector<int64_t> rows(
       static_cast<size_t>(grid.cells() <= kMostRolled ? grid.cells() : std::ssize(grid.tokens)));
   std::iota(rows.begin(), rows.end(), 0);
-  if (grid.tokens.empty()) rows.insert(rows.begin(), -1);
+  if (has_mean) rows.insert(rows.begin(), -1);
   return rows;
+}
+
+// What is followed back from a row of rolled_rows(): all of it is at that cell, or equal shares are
+// at all that are of the image.
+std::vector<double> begun_row(const CellGrid& grid, int64_t at) {
+  std::vector<double> row(static_cast<size_t>(grid.cells()));
+  if (at >= 0) {
+    row[static_cast<size_t>(at)] = 1;
+    return row;
+  }
+  const int64_t tokens = std::ssize(grid.tokens);
+  std::fill(row.begin() + tokens, row.end(), 1 / static_cast<double>(grid.cells() - tokens));
+  return row;
 }
 
 std::vector<float> roll_out(const ImageSubject& subject, const std::vector<size_t>& calls,
@@ -235,9 +250,7 @@ std::vector<float> roll_out(const ImageSubject& subject, const std::vector<size_
   std::vector<float> result(rows.size() * static_cast<size_t>(width));
   parallel_for(std::ssize(rows), [&](int64_t r) {
     CellGrid grid = grid_of(calls.back());
-    const auto cells = static_cast<size_t>(grid.cells());
-    std::vector<double> row(cells, rows[r] < 0 ? 1 / static_cast<double>(cells) : 0.0);
-    if (rows[r] >= 0) row[static_cast<size_t>(rows[r])] = 1;
+    std::vector<double> row = begun_row(grid, rows[r]);
     for (size_t l = calls.size(); l-- > 0;) {
       const CellGrid& next = grid_of(calls[l]);
       if (next != grid) row = spread(row, grid, next), grid = next;
@@ -288,14 +301,19 @@ void gather(const ImageSubject& subject, size_t c, const nn::AttentionCall& seen
 }
 
 Rollout rollout_of(const ImageSubject& subject, const std::vector<size_t>& rolled,
-                   const std::vector<FusedHeads>& fused) {
+                   std::vector<FusedHeads>& fused, double discard) {
+  for (const size_t c : rolled) {
+    discard_least(fused[c].mean, discard);
+    discard_least(fused[c].max, discard);
+  }
   const ImageCall& last = subject.calls()[rolled.back()];
   Rollout rollout{.mean = {},
                   .max = {},
-                  .rows = rolled_rows(subject.grids()[last.queries]),
+                  .rows = rolled_rows(subject.grids()[last.queries], !subject.reads_token()),
                   .queries = last.queries,
                   .keys = subject.calls()[rolled.front()].keys,
-                  .layers = std::ssize(rolled)};
+                  .layers = std::ssize(rolled),
+                  .discard = discard};
   rollout.mean = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::mean);
   rollout.max = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::max);
   return rollout;
@@ -304,6 +322,7 @@ Rollout rollout_of(const ImageSubject& subject, const std::vector<size_t>& rolle
 }  // namespace
 
 ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& options) {
+  check_discard(options.discard);
   ImageMaps maps{.heads = chosen_heads(subject, options), .rollout = {}};
   choose_what_is_kept(subject, options.most_weights, maps.heads);
   const std::vector<size_t> rolled = rolled_calls(subject);
@@ -317,7 +336,7 @@ ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& optio
     gather(subject, c, seen, maps.heads, is_rolled ? &fused[c] : nullptr);
   };
   subject.pass(observer);
-  if (!rolled.empty()) maps.rollout = rollout_of(subject, rolled, fused);
+  if (!rolled.empty()) maps.rollout = rollout_of(subject, rolled, fused, options.discard);
   if (!options.importance) return maps;
   for (ImageHead& head : maps.heads) {
     const ImageCall& call = subject.calls()[head.call];

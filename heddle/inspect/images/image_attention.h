@@ -15,6 +15,7 @@ struct ImageHeadsOptions {
   std::vector<int64_t> layers = {};  ///< from 0; empty: all
   std::vector<int64_t> heads = {};   ///< from 0; empty: all
   bool importance = true;            ///< one pass more for each head
+  double discard = 0;                ///< roll-out: see discard_least()
   /// Up to so many weights in all heads together are kept whole. Else those of the rows of tokens
   /// that are of no part of the image are, and of each other row the largest.
   int64_t most_weights = 3'000'000;
@@ -40,15 +41,17 @@ struct ImageHead {
 enum class Fuse : uint8_t { mean, max };
 
 /// Attention rolled out over the layers: the product over the layers, last first, of (A + I) / 2,
-/// where A is the heads' mean, or their largest (and each row divided by its sum).
+/// where A is the heads' mean, or their largest, of which discard_least() may leave out some (and
+/// each row divided by its sum).
 /// Source: Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers", section 3.2; their
 /// heads are averaged.
 struct Rollout {
   std::vector<float> mean, max;  ///< [rows, cells of the first grid], rows of sum 1
-  /// Cells of the last grid that have rows; -1: the mean of all cells.
+  /// Cells of the last grid that have rows; -1: the mean of all that are of the image.
   std::vector<int64_t> rows = {};
   size_t queries = 0, keys = 0;  ///< the last and the first grid
   int64_t layers = 0;
+  double discard = 0;  ///< as asked for
 };
 
 struct ImageMaps {
@@ -57,7 +60,7 @@ struct ImageMaps {
 };
 
 /// The maps of the chosen heads by layer and head, and the roll-out of all.
-/// Errors: usage, naming the flag, for a layer or head that is not there.
+/// Errors: usage, naming the flag, for a layer or head that is not there; those of check_discard().
 ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& options);
 
 Page image_attention_page(const ImageSubject& subject, const ImageMaps& maps);

@@ -126,6 +126,7 @@ Page image_attention_page(const ImageSubject& subject, const ImageMaps& maps) {
                                          {"queries", maps.rollout->queries},
                                          {"keys", maps.rollout->keys},
                                          {"layers", maps.rollout->layers},
+                                         {"discard", maps.rollout->discard},
                                          {"mean", pack_weights(maps.rollout->mean)},
                                          {"max", pack_weights(maps.rollout->max)}});
   }
@@ -147,6 +148,7 @@ Json image_attention_json(const ImageSubject& subject, const ImageMaps& maps) {
   const auto rows = std::ssize(maps.rollout->rows), cells = std::ssize(maps.rollout->mean) / rows;
   const auto number = [](float x) { return Json(six_digits(x)); };
   json["rollout"] = Json::object({{"rows", maps.rollout->rows},
+                                  {"discard", maps.rollout->discard},
                                   {"mean", rows_json(maps.rollout->mean, rows, cells, number)},
                                   {"max", rows_json(maps.rollout->max, rows, cells, number)}});
   return json;

@@ -70,6 +70,8 @@ class ImageSubject {
   const Image& image() const { return fitted_; }
   const std::vector<CellGrid>& grids() const { return grids_; }
   const std::vector<ImageCall>& calls() const { return calls_; }
+  /// Whether the state of a token is classified, not those of the grid's cells.
+  bool reads_token() const { return reader_.model().facts().reads_token(); }
   /// The likeliest first; empty if the model has no classes.
   const std::vector<ImageClass>& classes() const { return classes_; }
   /// A query each; empty if the model is no detector.

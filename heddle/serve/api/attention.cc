@@ -14,6 +14,7 @@ struct AttentionRequest {
   inspect::SubjectText text = {};
   inspect::HeadsOptions heads = {};
   bool rolls_out = false, is_page = false;
+  double discard = 0;  // of what is rolled out
 
   int64_t tokens() const { return std::ssize(text.source.ids) + std::ssize(text.target) + 2; }
   // As many as one head of each kind has.
@@ -63,7 +64,7 @@ void AttentionRequest::answer(Exchange& e) const {
         inspect::attention_page(subject, maps, {}, inspect::first_shown(maps));
     return e.send_text(inspect::page_html(page), "text/html; charset=utf-8");
   }
-  const std::vector<inspect::RolledMap> maps = inspect::attention_rollout(subject);
+  const std::vector<inspect::RolledMap> maps = inspect::attention_rollout(subject, discard);
   if (maps.empty()) refuse("the model's attention cannot be rolled out; leave `rollout` away");
   Json json = inspect::attention_json(subject, {}, {});
   json["rollout"] = inspect::json_list(maps, [](const inspect::RolledMap& map) {
@@ -116,13 +117,16 @@ SharedModel attending_model(const Service& service, const Json& body) {
 void attention(const SharedExchange& e) {
   const Json body = e->json();
   refuse_others(body, {"text", "target", "model", "source_lang", "target_lang", "layers", "heads",
-                       "format", "rollout"});
+                       "format", "rollout", "discard"});
   AttentionRequest asked{.model = attending_model(e->service, body)};
   asked.text = read_text(*asked.model, body);
   asked.heads.layers = ints_of(body, "layers");
   asked.heads.heads = ints_of(body, "heads");
   asked.heads.importance = false;
   asked.rolls_out = bool_of(body, "rollout", false);
+  asked.discard = number_of(body, "discard", 0, 0, 1);
+  if (asked.discard > 0 && !asked.rolls_out)
+    refuse("`discard` goes with `rollout`, which is not asked for");
   if (asked.rolls_out && !(asked.heads.layers.empty() && asked.heads.heads.empty())) {
     refuse("`rollout` goes through all layers and heads; leave `layers` and `heads` away");
   }
