@@ -43,16 +43,16 @@ struct ServerMetrics::Families {
   prometheus::Family<prometheus::Histogram>& seconds =
       family_of(prometheus::BuildHistogram(), "heddle_request_seconds",
                 "From a request's last byte to its response", registry);
-  prometheus::Family<prometheus::Counter>& phases =
-      family_of(prometheus::BuildCounter(), "heddle_request_phases_total",
-                "Requests that came so far: received, parsed, admitted, queued, encoding, decoding, "
-                "writing; and how they ended: done, cancelled (the client left first), timed_out, "
-                "refused, failed",
-                registry);
+  prometheus::Family<prometheus::Counter>& phases = family_of(
+      prometheus::BuildCounter(), "heddle_request_phases_total",
+      "Requests that came so far: received, parsed, admitted, queued, encoding, decoding, "
+      "writing; and how they ended: done, cancelled (the client left first), timed_out, "
+      "refused, failed",
+      registry);
   // By RequestPhase.
-  std::array<prometheus::Counter*, 12> reached = counters_of(
-      phases, {"received", "parsed", "admitted", "queued", "encoding", "decoding", "writing",
-               "done", "cancelled", "timed_out", "refused", "failed"});
+  std::array<prometheus::Counter*, 12> reached =
+      counters_of(phases, {"received", "parsed", "admitted", "queued", "encoding", "decoding",
+                           "writing", "done", "cancelled", "timed_out", "refused", "failed"});
   prometheus::Family<prometheus::Counter>& tokens =
       family_of(prometheus::BuildCounter(), "heddle_tokens_total",
                 "Tokens read, written, and known of prompts before", registry);

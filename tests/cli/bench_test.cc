@@ -77,7 +77,9 @@ TEST(Bench, products_are_those_of_the_layers) {
     EXPECT_EQ(p.get_string("in"), "bf16");
     EXPECT_GT(p.get_double("seconds"), 0);
     const double all = p.get_double("seconds") * static_cast<double>(p.get_int("count"));
-    if (before > 0) EXPECT_LE(all, before);
+    if (before > 0) {
+      EXPECT_LE(all, before);
+    }
     before = all;
     // 4 layers of encoder: rows of all sources by 128 to queries, keys and values.
     if (p.get_int("n") == 384 && p.get_int("k") == 128 && p.get_bool("transpose_b")) {

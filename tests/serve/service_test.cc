@@ -474,8 +474,8 @@ TEST(Service, each_phase_of_a_request_is_counted_once) {
   ask("/v1/translations", "{", 400);
   get(running.port(), "/v1/models");
   const std::map<std::string, int> wanted = {
-      {"received", 7}, {"parsed", 4},   {"admitted", 3}, {"queued", 3},
-      {"encoding", 3}, {"decoding", 3}, {"writing", 6},  {"done", 4},  // all but this one
+      {"received", 7}, {"parsed", 4},    {"admitted", 3},  {"queued", 3},
+      {"encoding", 3}, {"decoding", 3},  {"writing", 6},   {"done", 4},  // all but this one
       {"refused", 2},  {"cancelled", 0}, {"timed_out", 0}, {"failed", 0}};
   EXPECT_EQ(phases_of(get(running.port(), "/metrics").body), wanted);
 }

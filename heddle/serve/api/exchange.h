@@ -68,7 +68,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::shared_ptr<Reply> reply_;
   std::atomic<bool> is_answered_ = false, has_begun_ = false;
   mutable std::atomic<uint32_t> reached_ = 0;  ///< a bit for each phase
-  std::atomic<int64_t> waited_us_ = -1;  ///< until start(); -1: it was not called
+  std::atomic<int64_t> waited_us_ = -1;        ///< until start(); -1: it was not called
 };
 
 /// Answers a request by its route.
