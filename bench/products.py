@@ -2,25 +2,15 @@
 `./dev bench --products` does. report.py writes them into docs/benchmarks.md."""
 import datetime
 import json
-import os
 import statistics
-import subprocess
 import sys
 
 import machine
 import plan
+from once import run_once
 
 CASES = ("train-base", "translate-base", "prompt-gpt2", "encode-bert")
 LIMITS_OF = {"heddle": "heddle", "onednn": "pytorch"}  # whose limits of plan.UNITS hold
-
-
-def line_of(words, args, limits, text=None):
-    """The JSON line that a program prints, and why there is none."""
-    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=args.timeout, check=False,
-                          env=os.environ | limits)
-    if done.returncode == 0:
-        return json.loads(done.stdout), ""
-    return None, (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
 
 
 def time_case(args, case, dtype, python):
@@ -30,17 +20,17 @@ def time_case(args, case, dtype, python):
 
     ours, theirs, peaks, version = [], [], [], ""
     for number in range(args.rounds):
-        found, reason = line_of([args.program, "bench", case, "--products", "--json", "--precision", dtype,
-                                 "--threads", str(args.threads)], args, limits("heddle"))
+        found, reason, _ = run_once([args.program, "bench", case, "--products", "--json", "--precision", dtype,
+                                 "--threads", str(args.threads)], args.timeout, limits("heddle"))
         if found is None:
             sys.exit(f"bench: {case} {dtype}: {reason}")
         # The order is by time, which a round may change.
         products = sorted(found["products"], key=shape)
         ours.append([p["seconds"] for p in products])
         peaks.append(found["peak_flops"])
-        peer, reason = (None, "") if python is None else line_of(
+        peer, reason, _ = (None, "", False) if python is None else run_once(
             [python, str(machine.ROOT / "bench" / "peers" / "on_onednn.py"), "--threads", str(args.threads)],
-            args, limits("onednn"), json.dumps({"products": products}))
+            args.timeout, limits("onednn"), json.dumps({"products": products}))
         if peer:
             theirs.append(peer["seconds"])
             version = peer["version"]
@@ -78,6 +68,10 @@ def time_all(args, python, keep):
                 keep(time_case(args, case, dtype, python))
 
 
+def flops_of(product):
+    return 2 * product["m"] * product["n"] * product["k"]
+
+
 def operands(product):
     return f"a{'ᵀ' * product['transpose_a']} b{'ᵀ' * product['transpose_b']}"
 
@@ -87,32 +81,25 @@ def page(cases):
     hundredth of their case's time."""
     lines = []
     for case in cases:
-        seconds = [p["seconds"] for p in case["products"]]
-        whole = total(case["products"], seconds)
-        has_peer = all("peer_seconds" in p for p in case["products"])
+        all_products = case["products"]
+        has_peer = all("peer_seconds" in p for p in all_products)
 
-        def of_peak(product, key):
-            flops = 2 * product["m"] * product["n"] * product["k"]
-            return flops / product[key] / case["peak_flops"] if case["peak_flops"] else 0
+        def cells(flops, seconds, peer_seconds, digits, mark=""):
+            def of_peak(spent):
+                return f"{100 * flops / spent / case['peak_flops'] if case['peak_flops'] else 0:.0f} %"
+            ours = [f"{1e3 * seconds:,.{digits}f}", of_peak(seconds)]
+            return ours + ([of_peak(peer_seconds), f"{mark}{peer_seconds / seconds:.2f}×{mark}"] if has_peer
+                           else ["", ""])
 
-        def rate(key):
-            flops = total(case["products"], [2 * p["m"] * p["n"] * p["k"] for p in case["products"]])
-            spent = total(case["products"], [p[key] for p in case["products"]])
-            return flops / spent / case["peak_flops"] if case["peak_flops"] else 0, spent
+        def sum_of(value):
+            return sum(p["count"] * value(p) for p in all_products)
 
-        cells = [f"**{case['case']}**", case["dtype"], "all", "", "", f"{1e3 * whole:,.2f}",
-                 f"{100 * rate('seconds')[0]:.0f} %"]
-        cells += ([f"{100 * rate('peer_seconds')[0]:.0f} %", f"**{rate('peer_seconds')[1] / whole:.2f}×**"]
-                  if has_peer else ["", ""])
-        lines.append(cells)
-        for p in case["products"]:
-            if p["seconds"] * p["count"] < whole / 100:
-                continue
-            cells = ["", "", f"{p['m']:,} × {p['n']:,} × {p['k']:,}", operands(p), f"{p['count']}",
-                     f"{1e3 * p['seconds']:,.3f}", f"{100 * of_peak(p, 'seconds'):.0f} %"]
-            cells += ([f"{100 * of_peak(p, 'peer_seconds'):.0f} %", f"{p['peer_seconds'] / p['seconds']:.2f}×"]
-                      if has_peer else ["", ""])
-            lines.append(cells)
+        whole = sum_of(lambda p: p["seconds"])
+        lines.append([f"**{case['case']}**", case["dtype"], "all", "", "",
+                      *cells(sum_of(flops_of), whole, sum_of(lambda p: p.get("peer_seconds", 0)), 2, "**")])
+        lines += [["", "", f"{p['m']:,} × {p['n']:,} × {p['k']:,}", operands(p), f"{p['count']}",
+                   *cells(flops_of(p), p["seconds"], p.get("peer_seconds", 0), 3)]
+                  for p in all_products if p["seconds"] * p["count"] >= whole / 100]
     return lines
 
 

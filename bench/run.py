@@ -19,10 +19,10 @@ import machine
 import plan
 import products
 import report
+from once import run_once
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"
-UNSUPPORTED = {2, 3}  # exit codes: heddle lacks the format; a peer lacks it here
 
 
 def arguments():
@@ -77,19 +77,6 @@ def command(args, row, contender, python):
         return [args.program, "bench", row.case, "--json", "--precision", contender.dtype, *more]
     more += ["--compile"] if contender.compiled else []
     return [python, str(PEERS / "peer.py"), contender.peer, row.case, "--dtype", contender.dtype, *more]
-
-
-def run_once(words, timeout, limits):
-    """The JSON line of one run, or the reason why there is none. limits: of plan.UNITS"""
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False,
-                              env=os.environ | limits)
-    except subprocess.TimeoutExpired:
-        return None, f"took longer than {timeout:.0f} s", False
-    if done.returncode == 0:
-        return json.loads(done.stdout.splitlines()[-1]), "", False
-    lines = done.stderr.strip().splitlines()
-    return None, lines[-1] if lines else f"exit {done.returncode}", done.returncode in UNSUPPORTED
 
 
 def summary(contender, runs):

@@ -17,8 +17,9 @@ class Deit final : public VitStack {
   Deit(const Scope& s, const Config& c, const HubConfig& hub)
       : VitStack({base_scope(s, "deit", hub), "deit", {"cls_token", "distillation_token"}}, c,
                  hub) {
-    if (hub.head == Head::image_classes)
+    if (hub.head == Head::image_classes) {
       heads_.sequence_classes = classes(s / "classifier", token(0));
+    }
     if (hub.head != Head::distilled_classes) return;
     heads_.own_classes = classes(s / "cls_classifier", token(0));
     heads_.distilled_classes = classes(s / "distillation_classifier", token(1));
