@@ -1,9 +1,10 @@
 // The page of a table of positions. heddle.data: kind, about, positions, columns, names, and values (row
-// by row), or packed and most (16 bits each), or the frequencies of rotary angles.
+// by row), or packed and most (16 bits each), or the frequencies of rotary angles; of biases in windows: window and rows.
 "use strict";
 (() => {
   const d = heddle.data, el = heddle.el, rows = d.positions, cols = d.columns;
-  const isRotary = d.kind === "rotary", isNamed = ["sinusoidal", "axes"].includes(d.kind);
+  const isRotary = d.kind === "rotary", isNamed = ["sinusoidal", "axes"].includes(d.kind), isWindow = d.window > 0;
+  const rowName = (i) => (isWindow ? d.rows[i] : String(i));
   const packed = d.packed ? heddle.unpack16(d.packed) : null;
   const value = d.frequencies ? (i, j) => i * d.frequencies[j]
     : packed ? (i, j) => (packed[i * cols + j] / 65535 * 2 - 1) * d.most
@@ -35,13 +36,20 @@
       "from: in another order the same tokens leave another state."],
     bias: ["Nothing is added to the tokens. Instead each head adds a number to the score of a query and a key, by how far apart the two stand and " +
       "which comes first: the model learned one for each bucket of distances. heddle explain shows them pair by pair."],
+    window: ["Nothing is added to the patches of the image. Instead each head adds a number to the score of a query and a key of its window, by how many " +
+      "lines down and columns right the key is from the query: the model learned one for each of these ways. heddle attention shows the windows over an image."],
   }[d.kind];
   heddle.main.append(...says.map((text) => el("p", {}, text)),
-    el("p", {class: "faint small mono"}, `${d.kind}, ${rows} positions, ${isRotary ? 2 * cols : cols} wide: ${d.about}`));
+    el("p", {class: "faint small mono"}, `${d.kind}, ${rows} ${isWindow ? "ways to a key" : "positions"}, ${isWindow ? `${cols} heads` : `${isRotary ? 2 * cols : cols} wide`}: ${d.about}`));
 
   const section = (title, about, ...children) => 
     heddle.main.append(el("h2", {}, title), ...[about && el("p", {class: "faint"}, about), ...children].filter(Boolean));
   const scale = (text) => el("p", {class: "faint small"}, text);
+
+  if (isWindow && rows === d.rows.length && rows === (2 * d.window - 1) ** 2) {
+    section("Each head around its query", "The query is in the middle; blue keys gain, red ones lose. Pick a head to see it large.",
+      heddle.windowBias({window: d.window, names: d.names, rows: d.rows, value}));
+  }
 
   // --- the table --------------------------------------------------------------------------------
   const turn = 2 * Math.PI;
@@ -54,22 +62,25 @@
   const map = heddle.heatMap({
     rows, cols, label: "table of positions", diverging: true, high: shown[0].most, cell: 22,
     value: (i, j) => shown[part].value(i, j), block: (i0, i1, j0, j1) => shown[part].value(i0, j0),
-    colLabel: (j) => (isRotary ? j : d.names[j]), rowTitle: "position", colTitle: isRotary ? "pair of columns" : "column",
+    rowLabel: rowName, colLabel: (j) => (isRotary ? j : d.names[j]),
+    rowTitle: isWindow ? "lines and columns to the key" : "position", colTitle: isRotary ? "pair of columns" : isWindow ? "layer and head" : "column",
     values: cols <= 12,
     describe: (i, j) => isRotary
       ? `position ${i}, ${d.names[j]}\nangle ${heddle.number(value(i, j))} radians = ${heddle.number(value(i, j) / turn)} turns\n` +
         `cosine ${heddle.number(Math.cos(value(i, j)))}, sine ${heddle.number(Math.sin(value(i, j)))}`
+      : isWindow ? heddle.windowBias.describe(d.names[j], d.rows[i], value(i, j))
       : `position ${i}, column ${j}${isNamed ? ` (${d.names[j]})` : ""}\n${heddle.number(value(i, j))}`,
   });
   const pick = isRotary && heddle.picker({label: "Show", items: [{name: "cosine"}, {name: "sine"}, {name: "angle", title: "share of a turn"}],
     onChange: (i) => { part = i; map.redraw({}); }});
-  section("The table", "One row a position, one column a number of the vector. Point at a cell, or use the arrow keys, to read it.",
+  section("The table", `${isWindow ? "One row a way to a key, one column a head." : "One row a position, one column a number of the vector."} ` +
+    "Point at a cell, or use the arrow keys, to read it.",
     pick ? pick.element : null,
     scale(most === 0 && !isRotary ? "All zero." : `Colours: ${heddle.number(-shown[0].most)} red, 0 plain, ${heddle.number(shown[0].most)} blue.`),
     map.element,
-    heddle.exportButtons("positions", {svg: () => map.svg(), json: () => ({kind: d.kind, columns: d.names,
+    heddle.exportButtons("positions", {svg: () => map.svg(), json: () => ({kind: d.kind, ...(isWindow && {window: d.window, rows: d.rows}), columns: d.names,
       values: Array.from({length: rows}, (_, i) => Array.from({length: cols}, (_, j) => value(i, j)))})}));
-  if (["none", "bias", "recurrence"].includes(d.kind)) return;
+  if (["none", "bias", "window", "recurrence"].includes(d.kind)) return;
 
   // --- waves ------------------------------------------------------------------------------------
   if (rows > 1) {

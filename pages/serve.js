@@ -170,8 +170,9 @@
     el("p", {}, "What is served here answers below, and to programs: ",
       el("code", {}, "/v1/translations"), ", ", el("code", {}, "/v1/completions"), ", ",
       el("code", {}, "/v1/chat/completions"), ", ",
-      el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), "; ",
-      el("a", {href: "/metrics"}, "metrics"), "."),
+      el("code", {}, "/v1/images/caption"), ", ",
+      el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), " and ",
+      el("a", {href: "/openapi.json"}, "more"), "; ", el("a", {href: "/metrics"}, "metrics"), "."),
     needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key, refusal) : "",
     chooser, body);
   if (!needsKey) { show(heddle.data.models); return; }

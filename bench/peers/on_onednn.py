@@ -35,12 +35,14 @@ class Version(ctypes.Structure):
 
 
 class Library:
-    """oneDNN's functions, its engine of this CPU and a stream of it."""
+    """oneDNN's functions, its engine of this CPU and a stream of it, which last as long as the program."""
 
     def __init__(self, path):
         self.functions = ctypes.CDLL(path)
+        self.made = []  # since the last release()
         self.engine = self.make("engine_create", CPU, ctypes.c_size_t(0))
         self.stream = self.make("stream_create", self.engine, IN_ORDER)
+        self.made.clear()
 
     def call(self, name, *arguments):
         status = self.functions["dnnl_" + name](*arguments)
@@ -52,7 +54,15 @@ class Library:
     def make(self, name, *arguments):
         made = ctypes.c_void_p()
         self.call(name, ctypes.byref(made), *arguments)
+        kind = name.partition("_create")[0]
+        self.made.append(("primitive_desc" if kind.endswith("primitive_desc") else kind, made))
         return made
+
+    def release(self):
+        """Frees what make() made, last first."""
+        while self.made:
+            kind, made = self.made.pop()
+            self.call(kind + "_destroy", made)
 
     def version(self):
         version = self.functions["dnnl_version"]
@@ -114,8 +124,7 @@ def time_product(library, p):
         library.run(reorder, source=given, result=weights)
     memories = {"source": library.memory(source, a), "weights": weights, "result": library.memory(result, c)}
     seconds, _ = median_seconds(lambda: library.run(primitive, **memories), SECONDS)
-    for memory in memories.values():
-        library.call("memory_destroy", memory)
+    library.release()
     return seconds
 
 

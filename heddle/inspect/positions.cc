@@ -114,28 +114,73 @@ PositionTable learned_table(const nn::Parameters& parameters, const std::string&
 }
 
 // Of images: that of the cells of their grid.
-PositionTable grid_table(const ImageModel& model, const std::string& path, int64_t positions) {
-  const nn::GridPositions* const learned = model.grid_positions();
-  check(learned != nullptr, ErrorKind::data,
-        "{}: a {} has not learned a vector for each cell of an image, so there is no such table",
-        path, model.config().type);
+PositionTable grid_table(const ImageModel& model, const nn::GridPositions& learned,
+                         const std::string& path, int64_t positions) {
   const NoGrad off;
-  PositionTable t = rows_of(learned->vectors(), path, positions, 0);
-  const bool is_of_axes = learned->of() == nn::PositionsOf::axes;
+  PositionTable t = rows_of(learned.vectors(), path, positions, 0);
+  const bool is_of_axes = learned.of() == nn::PositionsOf::axes;
   t.kind = is_of_axes ? "axes" : "grid";
-  t.about = about_learned(learned->table());
+  t.about = about_learned(learned.table());
   const int64_t tokens = model.facts().tokens;
   if (tokens > 0) {
     t.about += fmt::format("; {} before the image{}, then", counted(tokens, "token"),
                            is_of_axes ? " without any" : "");
   }
   t.about += fmt::format("{} the cells of a grid of {} x {}, line by line", tokens > 0 ? "" : ";",
-                         learned->grid().height, learned->grid().width);
+                         learned.grid().height, learned.grid().width);
   for (int64_t i = 0; is_of_axes && i < t.columns; ++i) {
     const int64_t half = t.columns / 2;
     t.names[i] = i < half ? fmt::format("x {}", i) : fmt::format("y {}", i - half);
   }
   return t;
+}
+
+// Of Swin, layer after layer: [(2 side - 1)^2, heads], by the way from a key to a query.
+std::vector<const nn::Parameter*> window_biases(const nn::Parameters& parameters) {
+  std::vector<const nn::Parameter*> tables;
+  for (const auto& p : parameters.all()) {
+    if (p->name().ends_with("relative_position_bias_table")) tables.push_back(p.get());
+  }
+  return tables;
+}
+
+// A column a head, by the way from the query, which is in the middle, to a key: a picture of it
+// lies as the image does.
+PositionTable window_table(std::span<const nn::Parameter* const> tables, const std::string& path,
+                           int64_t positions) {
+  PositionTable t = rows_of(tables[0]->value(), path, positions, 0);
+  const int64_t all = tables[0]->shape()[0];
+  const auto line = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(all))));
+  t.kind = "window", t.window = (line + 1) / 2;
+  t.about = fmt::format("learned in training, {} for each head: {}, ..", counted(all, "number"),
+                        tables[0]->name());
+  t.columns = 0, t.names.clear(), t.values.clear();
+  for (size_t layer = 0; layer < tables.size(); ++layer) {
+    for (int64_t head = 0; head < tables[layer]->shape()[1]; ++head) {
+      t.names.push_back(fmt::format("{}.{}", layer, head)), ++t.columns;
+    }
+  }
+  for (int64_t row = 0; row < t.positions; ++row) {
+    t.row_names.push_back(
+        fmt::format("{:+} {:+}", row / line - t.window + 1, row % line - t.window + 1));
+    for (const nn::Parameter* table : tables) {
+      const std::vector<float> heads = table->value().slice(0, all - 1 - row, 1).to_floats();
+      t.values.insert(t.values.end(), heads.begin(), heads.end());
+    }
+  }
+  return t;
+}
+
+PositionTable image_table(const ImageModel& model, const nn::Parameters& parameters,
+                          const std::string& path, int64_t positions) {
+  if (const auto* learned = model.grid_positions()) {
+    return grid_table(model, *learned, path, positions);
+  }
+  const std::vector<const nn::Parameter*> tables = window_biases(parameters);
+  check(!tables.empty(), ErrorKind::data,
+        "{}: a {} has not learned a vector for each cell of an image, so there is no such table",
+        path, model.config().type);
+  return window_table(tables, path, positions);
 }
 
 // Beyond so many numbers they are packed in 16 bits, some 2.7 bytes each instead of 9.
@@ -206,7 +251,9 @@ PositionTable stack_table(const LoadedModel& m, const std::string& stack, int64_
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions) {
   const LoadedModel m = load_model(model);
-  if (const auto* images = m.model->as<ImageModel>()) return grid_table(*images, m.path, positions);
+  if (const auto* images = m.model->as<ImageModel>()) {
+    return image_table(*images, m.parameters, m.path, positions);
+  }
   if (m.model->as<EncoderDecoder>() == nullptr) {
     return learned_table(m.parameters, m.path, stack, positions, 0);
   }
@@ -222,6 +269,7 @@ Json to_json(const PositionTable& t) {
   json["about"] = t.about;
   json["positions"] = t.positions;
   json["columns"] = t.names;
+  if (t.window > 0) json["window"] = t.window, json["rows"] = t.row_names;
   if (!t.frequencies.empty()) json["frequencies"] = t.frequencies;
   json["values"] =
       rows_json(t.values, t.positions, t.columns, [](float x) { return static_cast<double>(x); });
@@ -240,6 +288,10 @@ Page positions_page(const PositionTable& table, const std::string& title) {
   data["positions"] = table.positions;
   data["columns"] = table.columns;
   data["names"] = table.names;
+  if (table.window > 0) {
+    page.scripts.insert(page.scripts.begin(), "window_bias.js");
+    data["window"] = table.window, data["rows"] = table.row_names;
+  }
   if (table.kind == "rotary") {
     data["frequencies"] = table.frequencies;
   } else if (table.values.size() <= kExactNumbers) {

@@ -20,13 +20,16 @@ struct PositionOptions {
 
 struct PositionTable {
   /// Or "grid": learned, of the cells of an image; "axes": of these, learned of their columns and
-  /// rows; "bias": attention has one by distance, the tokens get nothing; "recurrence": they get
-  /// nothing, and are read in turn.
+  /// rows; "bias": attention has one by distance, the tokens get nothing; "window": such biases of
+  /// the heads of an image's windows; "recurrence": they get nothing, and are read in turn.
   std::string kind = {};
   std::string about = {};  ///< what a number is: "PE(pos, 2i) = sin(..), .."
   int64_t positions = 0, columns = 0;
   std::vector<std::string> names = {};  ///< of the columns: "sin 0", "cos 0", ..
-  std::vector<float> values = {};       ///< [positions, columns]; of rotary the angles in radians
+  /// Of the rows, where they are no positions: of "window" lines and columns from a query to a key.
+  std::vector<std::string> row_names = {};
+  int64_t window = 0;              ///< tokens at an edge of one; 0: there are none
+  std::vector<float> values = {};  ///< [positions, columns]; of rotary the angles in radians
   /// Rotary: exact products pos * frequency; f32 has too few digits of large angles.
   std::vector<double> frequencies = {};
 };
@@ -37,9 +40,9 @@ PositionTable position_table(const PositionOptions& options);
 
 /// The table of a model directory or run: the learned one of its encoder or decoder (`stack`, of
 /// other models, and of captioners, which have one decoder, ignored) or of the grid over its
-/// images, or the computed one that its config names. positions 0: as many as there are learned
-/// ones, else max_position_embeddings. Errors: data if there is no such model, it has no such
-/// table, or more positions are asked for than were learned.
+/// images, or the biases in its windows, or the computed one that its config names. positions 0: as
+/// many as there are learned ones, else max_position_embeddings. Errors: data if there is no such
+/// model, it has no such table, or more positions are asked for than were learned.
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions);
 

@@ -110,9 +110,9 @@ TEST_F(Teacher, features_are_imitated_and_resumed_exactly_and_no_part_of_the_mod
 // Layers that are computed once more in the backward pass are watched there too.
 TEST_F(Teacher, last_states_are_imitated_to_the_same_bits_with_recompute) {
   const std::vector<std::string> words = {"--teacher-feature-weight", "1", "--max-updates", "12"};
-  ASSERT_EQ(taught("features", words).exit_code, 0);
-  ASSERT_EQ(taught("features2", with(words, {"--recompute", "true"})).exit_code, 0);
-  EXPECT_EQ(weights("features2"), weights("features"));
+  ASSERT_EQ(taught("states", words).exit_code, 0);
+  ASSERT_EQ(taught("states2", with(words, {"--recompute", "true"})).exit_code, 0);
+  EXPECT_EQ(weights("states2"), weights("states"));
 }
 
 TEST_F(Teacher, few_labels_and_a_teacher_go_further_than_few_labels) {

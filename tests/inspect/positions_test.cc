@@ -174,6 +174,44 @@ TEST(Positions, those_of_columns_and_rows_are_shown_cell_by_cell) {
   EXPECT_EQ(model_positions(model, "encoder", 2).positions, 2);
 }
 
+// transformers' row of a query and a key is (line of the query - line of the key + side - 1) *
+// (2 side - 1), and the same of columns added.
+TEST(Positions, biases_of_windows_lie_around_the_query) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  nn::Parameters parameters(3);
+  const auto made = make_model(nn::Scope(parameters), Json::parse(R"({"model_type": "swin",
+      "image_size": 16, "patch_size": 2, "embed_dim": 8, "depths": [1, 1], "num_heads": [1, 2],
+      "window_size": 3})"));
+  int tables = 0;
+  for (const auto& p : parameters.all()) {
+    if (!p->name().ends_with("relative_position_bias_table")) continue;
+    for (int64_t i = 0; i < p->elements(); ++i) {
+      p->value().data<float>()[i] = static_cast<float>(100 * tables + i);
+    }
+    p->changed(true), ++tables;
+  }
+  ASSERT_EQ(tables, 2);
+  save_model(model, *made, parameters);
+  const PositionTable t = model_positions(model, "encoder", 0);
+  EXPECT_EQ(t.kind, "window");
+  EXPECT_EQ(t.window, 3);
+  EXPECT_EQ(t.names, (std::vector<std::string>{"0.0", "1.0", "1.1"}));
+  const auto at = [&](const char* way, size_t head) {
+    const auto row = std::ranges::find(t.row_names, way) - t.row_names.begin();
+    EXPECT_LT(row, 25) << way;
+    return t.values[static_cast<size_t>(row) * 3 + head];
+  };
+  EXPECT_EQ(at("+0 +0", 0), 2 * 5 + 2);
+  EXPECT_EQ(at("+0 +1", 0), 2 * 5 + 1);    // the key stands to the right
+  EXPECT_EQ(at("-2 +0", 0), 4 * 5 + 2);    // above
+  EXPECT_EQ(at("+2 -1", 1), 100 + 2 * 3);  // below, to the left: of the first of two heads
+  EXPECT_EQ(at("+2 -1", 2), 100 + 2 * 3 + 1);
+  EXPECT_EQ(model_positions(model, "encoder", 4).positions, 4);
+  expect_error(ErrorKind::data, {"26 positions", "the model learned 25"},
+               [&] { model_positions(model, "encoder", 26); });
+}
+
 TEST(Positions, queries_of_a_detector_are_none) {
   const TempDir folder;
   const std::string model = (folder / "model").string();

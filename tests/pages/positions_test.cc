@@ -1,6 +1,8 @@
 // The page of heddle positions, driven in a browser.
 #include <gtest/gtest.h>
 
+#include "heddle/inspect/positions.h"
+#include "tests/cli/vision_model.h"
 #include "tests/pages/browser.h"
 #include "tests/support/cli_runner.h"
 
@@ -67,6 +69,35 @@ TEST_F(PositionsPage, large_tables_are_packed_and_keep_four_digits) {
     reader.check(document.body.textContent.includes("of 600"), "a part is shown");
   )js",
         3);
+}
+
+TEST_F(PositionsPage, heads_of_windows_are_pictures_around_their_query) {
+  const std::string model = (folder / "swin").string();
+  write_vision_model(model, "swin");
+  write({model});
+  const auto table = inspect::model_positions(model, "encoder", 0);
+  const int64_t side = 2 * table.window - 1, right = side * table.window - table.window + 1;
+  drive(path,
+        fmt::format(R"js(
+    const heads = {}, value = (i, j) => heddle.number(heddle.data.values[i * heads + j]);
+    const thumbs = [...document.querySelectorAll(".thumbs button")];
+    reader.equal(thumbs.length, heads, "one picture a head");
+    reader.check(thumbs.every((button) => reader.colors(button.querySelector("canvas")) > 3), "they are drawn");
+    reader.equal(thumbs.filter((button) => button.getAttribute("aria-pressed") === "true").length, 1, "one is chosen");
+    await reader.click(thumbs.at(-1));
+    reader.equal(thumbs.at(-1).getAttribute("aria-pressed"), "true", "the last one");
+    const large = reader.find(".heat canvas");
+    await reader.key(large, "ArrowDown");
+    for (let i = 1; i < {}; ++i) await reader.key(large, "ArrowDown");
+    for (let i = 0; i < {}; ++i) await reader.key(large, "ArrowRight");
+    const [layer, head] = heddle.data.names.at(-1).split(".");
+    reader.equal(reader.tip(), `layer ${{layer}}, head ${{head}}
+1 column right: ${{value({}, heads - 1)}}`, "the key beside the query");
+    reader.check([...document.querySelectorAll("h2")].every((title) => title.textContent !== "Columns as waves"), "no waves");
+    reader.check(reader.tooWide() <= 0, "no sideways scrolling");
+  )js",
+                    table.columns, table.window, table.window, right),
+        8);
 }
 
 TEST_F(PositionsPage, none_says_what_it_means) {

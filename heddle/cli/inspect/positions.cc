@@ -30,11 +30,13 @@ inspect::PositionTable make_table(const Flags& f) {
 }
 
 void print_text(const inspect::PositionTable& t) {
-  fmt::print("{} positions: {}\n\n{:>5}", t.kind, t.about, "pos");
+  const bool is_window = t.window > 0;
+  const int wide = is_window ? 7 : 5;
+  fmt::print("{} positions: {}\n\n{:>{}}", t.kind, t.about, is_window ? "to key" : "pos", wide);
   for (const std::string& name : t.names) fmt::print(" {:>9}", name);
   fmt::print("\n");
   for (int64_t pos = 0; pos < t.positions; ++pos) {
-    fmt::print("{:>5}", pos);
+    fmt::print("{:>{}}", is_window ? t.row_names[pos] : std::to_string(pos), wide);
     for (int64_t i = 0; i < t.columns; ++i) fmt::print(" {:>9.4f}", t.values[pos * t.columns + i]);
     fmt::print("\n");
   }

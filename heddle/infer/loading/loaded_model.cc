@@ -125,8 +125,8 @@ void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::
         "{}: this {} reads images, and a model that reads texts is needed here; heddle {} take it",
         path, folder.family->type,
         writes_captions
-            ? "caption, eval --data, forward, positions and analyze"
-            : "classify, detect, embed, eval, forward, attention, explain and positions");
+            ? "caption, serve, eval --data, forward, positions and analyze"
+            : "classify, detect, embed, serve, eval, forward, attention, explain and positions");
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
         folder.family->type);

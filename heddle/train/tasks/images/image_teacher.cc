@@ -24,11 +24,8 @@ ImageSize size_of(const ImageProcessor& p) {
 }
 
 std::string key_of(const ImageReader& reader, const std::vector<std::string>& labels) {
-  std::string text = reader.model().config().json().dump() + reader.processor.to_json().dump();
-  for (const auto& p : reader.loaded.parameters.all()) {
-    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
-    text += p->name() + checksum(std::as_bytes(values));
-  }
+  std::string text = reader.model().config().json().dump() + reader.processor.to_json().dump() +
+                     reader.loaded.parameters.checksum();
   for (const std::string& label : labels) text += label + "\n";
   return checksum(text);
 }

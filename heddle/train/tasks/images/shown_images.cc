@@ -48,7 +48,7 @@ Json truths_json(std::span<const LabelledBox> truths, const std::vector<bool>& i
   return boxes;
 }
 
-Json captions_json(std::span<const std::string> captions) {
+Json shortened_texts(std::span<const std::string> captions) {
   Json some = Json::array();
   for (const std::string& text : captions.first(std::min(captions.size(), kMostShownCaptions))) {
     some.push_back(shortened(text, kMostShownCharacters));
@@ -107,7 +107,7 @@ Json shown_detections(const Image& image, const DetectionMistakes& mistakes) {
 Json shown_captions(const CaptionSet& set, int64_t i) {
   return Json::object({{"image", shown_image(set.image(i).rgb(), kShownLargeEdge)},
                        {"name", set.path(i)},
-                       {"captions", captions_json(set.captions(i))}});
+                       {"captions", shortened_texts(set.captions(i))}});
 }
 
 Json shown_untruths(const CaptionSet& set, int64_t i, std::span<const std::string> texts,
