@@ -13,21 +13,28 @@ CASES = ("train-base", "translate-base", "prompt-gpt2", "encode-bert")
 LIMITS_OF = {"heddle": "heddle", "onednn": "pytorch"}  # whose limits of plan.UNITS hold
 
 
+def command(args, case, dtype):
+    return [args.program, "bench", case, "--products", "--json", "--precision", dtype, "--threads", str(args.threads)]
+
+
 def time_case(args, case, dtype, python):
-    """Rounds of heddle and oneDNN by turns; of each product the medians."""
+    """Rounds of heddle and oneDNN by turns; of each product the medians. None: heddle has no such
+    products here."""
     def limits(who):
         return plan.UNITS[args.unit].get(LIMITS_OF[who], {}) if args.unit else {}
 
     ours, theirs, peaks, version = [], [], [], ""
     for number in range(args.rounds):
-        found, reason, _ = run_once([args.program, "bench", case, "--products", "--json", "--precision", dtype,
-                                 "--threads", str(args.threads)], args.timeout, limits("heddle"))
+        found, reason, is_unsupported = run_once(command(args, case, dtype), args.timeout, limits("heddle"))
         if found is None:
-            sys.exit(f"bench: {case} {dtype}: {reason}")
+            print(f"bench: {case} {dtype}: {reason}", file=sys.stderr)
+            if is_unsupported:
+                return None
+            sys.exit(1)
         # The order is by time, which a round may change.
-        products = sorted(found["products"], key=shape)
+        products = sorted(found["matrix_products"], key=shape)
         ours.append([p["seconds"] for p in products])
-        peaks.append(found["peak_flops"])
+        peaks.append(found.get("peak_flops", 0))
         peer, reason, _ = (None, "", False) if python is None else run_once(
             [python, str(machine.ROOT / "bench" / "peers" / "on_onednn.py"), "--threads", str(args.threads)],
             args.timeout, limits("onednn"), json.dumps({"products": products}))
@@ -64,8 +71,14 @@ def time_all(args, python, keep):
         if case not in heddle:
             sys.exit(f"bench: unknown case '{case}'; the cases are {', '.join(heddle)}")
         for dtype in heddle[case]:
-            if dtype != "int4" and dtype in (args.dtypes or dtype).split(","):  # int4's products are int8's
-                keep(time_case(args, case, dtype, python))
+            if dtype == "int4" or dtype not in (args.dtypes or dtype).split(","):  # int4's products are int8's
+                continue
+            if args.dry_run:
+                print(" ".join(command(args, case, dtype)))
+                continue
+            timed = time_case(args, case, dtype, python)
+            if timed:
+                keep(timed)
 
 
 def flops_of(product):

@@ -60,12 +60,13 @@ def peers_python(args):
         return None
     folder = ROOT / "build" / "peers"
     python = folder / "bin" / "python"
-    if not (folder / "complete").exists() and not args.dry_run:
+    wanted, installed = (PEERS / "requirements.txt").read_text(), folder / "installed.txt"
+    if not args.dry_run and (not installed.exists() or installed.read_text() != wanted):
         print(f"bench: installing the peers in {folder}", flush=True)
         venv.create(folder, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", PEERS / "requirements.txt"],
                        check=True)
-        (folder / "complete").touch()
+        installed.write_text(wanted)
     return str(python)
 
 
@@ -165,7 +166,14 @@ def keep_products(path, here, fresh):
     """Puts the products of a case in place of the old ones in the file of this machine."""
     old = measured(path)
     name = (fresh["case"], fresh["dtype"])
-    kept = [case for case in old.get("products", []) if (case["case"], case["dtype"]) != name]
+    kept = []
+    for case in old.get("products", []):
+        if (case["case"], case["dtype"]) != name:
+            kept.append(case)
+        elif case["version"] and not fresh["version"]:
+            print(f"bench: {path.name} keeps the products of {name[0]} in {name[1]} beside oneDNN's; "
+                  "add --peers to replace them", flush=True)
+            return
     order = {row.case: i for i, row in enumerate(plan.ROWS)}
     write(path, here, old | {"products": sorted(
         kept + [fresh], key=lambda case: (order.get(case["case"], 99), report.FORMATS.index(case["dtype"])))})
@@ -189,6 +197,8 @@ def keep(path, here, fresh):
 
 def main():
     args = arguments()
+    if args.products and args.batch is not None:
+        sys.exit("bench: products are those of a case's own batch; leave --batch out")
     if args.report:
         return report.write(ROOT / "docs")
     here = machine.describe(args.unit)

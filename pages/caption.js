@@ -12,7 +12,7 @@
 
   const drawn = (image) => el("section", {class: "captioned"}, el("h2", {}, image.path),
     el("div", {class: "detected-parts"}, heddle.captioned({image: heddle.imageOf(image.shown), name: image.path,
-      rows: image.rows, columns: image.columns, captions: withWeights(image, (packed) => () => shares(packed))})));
+      rows: image.rows, columns: image.columns, captions: withWeights(image, (packed) => () => shares(packed))}).elements));
 
   main.append(
     el("p", {class: "faint small mono"}, `${data.model}, ${heddle.plural(data.count, "image")}`),

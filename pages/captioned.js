@@ -2,7 +2,7 @@
 //
 //   heddle.captioned({image: canvas or <img>, name, rows, columns,
 //     captions: [{text, score, words: [{text, gate (of 0 to 1; not of every model), weights() => [shares, a cell each, line by line]}]}], best first})
-//     -> [element of the image, element of its captions]
+//     -> {elements: [that of the image, that of its captions], forget() once they are shown no more}
 "use strict";
 (() => {
   const {el} = heddle;
@@ -47,8 +47,9 @@
     });
     draw();
     const words = captions.flatMap((caption) => caption.words);
-    return [map.element, el("div", {}, sentences,
+    const elements = [map.element, el("div", {}, sentences,
       words.length > 0 ? said : captions.some((caption) => caption.text) ? el("p", {class: "faint small"}, "This model looks at the mean of the image, so no word has a map.") : null,
       words.some((each) => each.gate !== undefined) ? el("p", {class: "faint small"}, "The bar under a word is its gate: how much of what was looked at counted.") : null)];
+    return {elements, forget: map.forget};
   };
 })();

@@ -3,7 +3,7 @@
 //   heddle.imageOf({height, width, pixels}) -> a canvas of that size with the image on it
 //   heddle.smallImage(image, most)          -> the same for a reader: no side longer than `most` pixels on the page
 //   heddle.cellMap({image, label, onPick(row, column), describe(row, column) => text})
-//     -> {element, canvas, show({rows, columns, value(i) => number or null, high, isVeil, marks, border, tint})}
+//     -> {element, canvas, forget() once it is shown no more, show({rows, columns, value(i) => number or null, high, isVeil, marks, border, tint})}
 //        a map of cells over the image (isVeil), or alone; `marks` are cells that get a frame, {cell: colour name};
 //        `frame` a box in shares of the image: [left, top, right, bottom]; `border` cells of a window, whose edge is drawn, `others` those of other windows; `tint` cells that the query may not see
 "use strict";
@@ -119,8 +119,8 @@
       else return;
       event.preventDefault();
     });
-    heddle.onTheme(draw);
+    const forget = heddle.onTheme(draw);
     const show = (next) => { what = next; cursor = null; draw(); };
-    return {element, canvas, show};
+    return {element, canvas, show, forget};
   };
 })();

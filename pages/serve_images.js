@@ -37,21 +37,31 @@
     return canvas.toDataURL("image/jpeg", 0.9);
   };
 
-  // Does `work`, and says how long it took, or what went wrong.
+  // The part of an image that a model sees, [left, top, right, bottom] in shares of it.
+  const cutTo = (image, [left, top, right, bottom]) => {
+    const w = image.naturalWidth, h = image.naturalHeight;
+    const canvas = el("canvas", {width: Math.max(1, Math.round((right - left) * w)), height: Math.max(1, Math.round((bottom - top) * h))});
+    canvas.getContext("2d").drawImage(image, -left * w, -top * h);
+    return canvas;
+  };
+
+  // Does `work`, and says how long it took, or what went wrong, unless more was asked for meanwhile.
+  // work(isLast): isLast() says whether nothing was
   const timed = async (status, work) => {
-    const began = performance.now();
+    const began = performance.now(), mine = status.asked = (status.asked || 0) + 1, isLast = () => mine === status.asked;
     status.textContent = "…";
+    const say = (text) => { if (isLast()) status.textContent = text; };
     try {
-      await work();
-      status.textContent = `${Math.round(performance.now() - began)} ms`;
+      await work(isLast);
+      say(`${Math.round(performance.now() - began)} ms`);
     } catch (error) {
-      status.textContent = error.message;
+      say(error.message);
     }
   };
-  // Where an image is chosen, dropped or pasted. take(url): what is done with it
+  // Where an image is chosen, dropped or pasted. take(url, isLast): what is done with it
   const chooser = (status, take) => {
     const input = el("input", {type: "file", accept: "image/*", id: "image", class: "hidden-text"});
-    const use = (file) => file && timed(status, async () => take(await prepared(file)));
+    const use = (file) => file && timed(status, async (isLast) => take(await prepared(file), isLast));
     const zone = el("div", {class: "panel drop"},
       el("button", {type: "button", onclick: () => input.click()}, "Choose an image"), input,
       el("span", {class: "faint"}, " or drop one here, or paste it"));
@@ -75,9 +85,10 @@
     const status = () => el("span", {class: "faint small", role: "status"});
     const classify = (model) => {
       const said = status(), result = el("div", {id: "classified", class: "detected-parts"});
-      const take = async (url) => {
+      const take = async (url, isLast) => {
         const json = await read(await ask("/v1/images/classify", {model: model.id, image: url}));
         const picture = await imageOf(url);
+        if (!isLast()) return;
         Object.assign(picture, {alt: "the image", className: "detections"});
         result.replaceChildren(picture, heddle.classTable(json.classes[0].probabilities));
       };
@@ -98,8 +109,9 @@
           heddle.boxList("the image", objects));
       };
       slider.addEventListener("input", draw);
-      const take = async (image) => {
+      const take = async (image, isLast) => {
         const json = await read(await ask("/v1/images/detect", {model: model.id, image, threshold: kLeastScore}));
+        if (!isLast()) return;
         [found, url] = [json.images[0], image];
         draw();
       };
@@ -108,19 +120,22 @@
     const caption = (model) => {
       const said = status(), result = el("div", {id: "captioned", class: "detected-parts"});
       const [beamLabel, beam] = choice("beam", [1, 2, 4, 8], 4);
-      let url = "", asked = 0;
-      const take = async (image) => {
-        const mine = ++asked, width = Number(beam.value);
+      let url = "", shown = null;
+      const take = async (image, isLast) => {
+        if (!isLast()) return;
+        const width = Number(beam.value);
         url = image;
         const json = await read(await ask("/v1/images/caption",
           {model: model.id, image, beam: width, n_best: Math.min(4, width), maps: model.maps}));
         const picture = await imageOf(image), best = json.captions[0], [rows, columns] = best.grid || [1, 1];
-        if (mine !== asked) return;  // another image, or beam, came meanwhile
+        if (!isLast()) return;
         const captions = (best.n_best || [best]).map((one) => ({...one,
           words: (one.words || []).map((word) => ({...word, weights: () => word.weights}))}));
-        result.replaceChildren(...heddle.captioned({image: picture, name: "the image", rows, columns, captions}));
+        if (shown) shown.forget();
+        shown = heddle.captioned({image: best.kept ? cutTo(picture, best.kept) : picture, name: "the image", rows, columns, captions});
+        result.replaceChildren(...shown.elements);
       };
-      beam.addEventListener("change", () => url && timed(said, () => take(url)));
+      beam.addEventListener("change", () => url && timed(said, (isLast) => take(url, isLast)));
       return [chooser(said, take), el("div", {class: "row"}, beamLabel, said), result];
     };
     return {classify, detect, caption};

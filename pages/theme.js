@@ -3,7 +3,7 @@
 const heddle = {};
 (() => {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const listeners = [];
+  const listeners = new Set();
   let chosen = null;
   try { chosen = localStorage.getItem("heddle-theme"); } catch (error) { chosen = null; }
 
@@ -20,7 +20,10 @@ const heddle = {};
     try { localStorage.setItem("heddle-theme", chosen); } catch (error) { /* not remembered */ }
     show();
   };
-  // listener() is called after each change: canvases have to be drawn again.
-  heddle.onTheme = (listener) => listeners.push(listener);
+  // listener() is called after each change: canvases have to be drawn again. -> what ends that
+  heddle.onTheme = (listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  };
   show();
 })();

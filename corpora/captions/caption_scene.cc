@@ -141,7 +141,8 @@ std::string count_text(const Sort& sort, int64_t count) {
 // What is at the place that a caption tells of.
 std::string place_text(const Caption& caption, const CaptionScene& scene) {
   for (const SceneObject& object : scene.objects) {
-    if (place_of(object.box, scene.size) != caption.place) continue;
+    const bool is_photo = object.sort.color.empty();
+    if (!is_photo || place_of(object.box, scene.size) != caption.place) continue;
     Caption there = caption;
     there.subject = object.sort;
     return caption_text(there);

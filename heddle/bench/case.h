@@ -27,7 +27,9 @@ struct BenchWorkload {
   int64_t batch = 0;           ///< sentences or sequences of one repetition
   int64_t parameters = 0;      ///< scalars of the model
   std::string model;           ///< its size in a few words
-  Products products = {};      ///< all matrix products of linear layers in one repetition
+  /// All matrix products of linear layers in one repetition; of attention's own cases what its
+  /// blocks would be as such.
+  Products products = {};
   /// Bytes of weights that one repetition must read; where it is not 0 memory reads are the limit,
   /// not products: decoding one sentence, loading.
   int64_t bytes_read = 0;
@@ -95,8 +97,8 @@ struct ProductTimings {
   double peak = 0;        ///< of registers, multiplications and additions a second; 0: not known
 };
 
-/// Times each distinct matrix product of a case's repetition, on the threads that are set. Errors:
-/// usage, where a repetition has none that are linear layers'.
+/// Times each distinct one of BenchWork::products by itself, on the threads that are set. Errors:
+/// usage, where there are none.
 ProductTimings time_products(const BenchCase& c, const BenchOptions& options);
 
 // The parts of the table, a file each.

@@ -61,10 +61,12 @@ void normalize(std::vector<float>& x) {
   for (float& v : x) v = static_cast<float>(v / length);
 }
 
-// A vector of each segment of the model's states.
+// A vector of each segment of the model's states. In means the first `passed_over` of a segment
+// do not count.
 std::vector<std::vector<float>> vectors_of(const Model& model, const ModelInput& input,
                                            const Segments& segments, const EmbedOptions& options,
-                                           const Precision& precision, const std::string& path) {
+                                           const Precision& precision, const std::string& path,
+                                           int64_t passed_over = 0) {
   const NoGrad off;
   nn::Run run;
   run.use(precision);
@@ -75,7 +77,10 @@ std::vector<std::vector<float>> vectors_of(const Model& model, const ModelInput&
     const auto rows = std::span(h).subspan(static_cast<size_t>(segments.begin(i) * width),
                                            static_cast<size_t>(segments.length(i) * width));
     std::vector<float>& x = result.emplace_back();
-    for (const Pooling pooling : options.pooling) append_pooled(pooling, rows, width, x);
+    for (const Pooling pooling : options.pooling) {
+      const bool is_of_all = pooling == Pooling::cls;
+      append_pooled(pooling, is_of_all ? rows : rows.subspan(passed_over * width), width, x);
+    }
     for (const DenseLayer& dense : options.dense) x = apply(dense, x, path);
     if (options.normalize) normalize(x);
     check(std::ranges::all_of(x, [](float v) { return std::isfinite(v); }), ErrorKind::data,
@@ -107,8 +112,9 @@ std::vector<std::vector<float>> embed(const ImageReader& reader, std::span<const
   check_mapped_files();
   const ImageBatch batch(images, reader.processor);
   const nn::ImageRows rows = batch.rows();
+  const ImageFacts& facts = reader.model().facts();
   return vectors_of(reader.model(), rows, reader.model().tokens(rows), options, precision,
-                    reader.loaded.path);
+                    reader.loaded.path, facts.pools_grid ? facts.tokens : 0);
 }
 
 // --- the files of sentence-transformers: which modules stand behind the model, their settings ---

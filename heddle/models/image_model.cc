@@ -19,17 +19,19 @@ Segments ImageModel::tokens(const ImageRows& images) const {
   return Segments::from_lengths(lengths);
 }
 
-Tensor ImageModel::grid_states(const Tensor& h, const ImageRows& images) const {
-  if (facts_.tokens == 0) return h;
-  const Segments rows = tokens(images);
+std::vector<int32_t> rows_behind(const Segments& rows, int64_t tokens) {
   std::vector<int32_t> chosen;
   chosen.reserve(static_cast<size_t>(rows.rows()));
   for (int64_t i = 0; i < rows.count(); ++i) {
-    for (int64_t r = rows.begin(i) + facts_.tokens; r < rows.end(i); ++r) {
+    for (int64_t r = rows.begin(i) + tokens; r < rows.end(i); ++r) {
       chosen.push_back(static_cast<int32_t>(r));
     }
   }
-  return gather_rows(h, chosen);
+  return chosen;
+}
+
+Tensor ImageModel::grid_states(const Tensor& h, const ImageRows& images) const {
+  return facts_.tokens == 0 ? h : gather_rows(h, rows_behind(tokens(images), facts_.tokens));
 }
 
 Heads::OfInput ImageModel::grid_mean() const {

@@ -15,10 +15,13 @@ struct ImageFacts {
   ImageSize image_size;  ///< that it was made for: what images are resized to
   int64_t layers = 0, width = 0;
   int64_t tokens = 0;       ///< rows of an image's states before its grid: class tokens
-  bool pools_grid = false;  ///< the mean of the grid is classified though there are tokens
+  bool pools_grid = false;  ///< of models that may have such tokens: the grid's mean is classified
   /// Whether what is classified is the state of a token.
   bool reads_token() const { return tokens > 0 && !pools_grid; }
 };
+
+/// Which rows of segments stand behind their first `tokens`.
+std::vector<int32_t> rows_behind(const Segments& rows, int64_t tokens);
 
 class ImageModel : public Model {
  public:

@@ -58,11 +58,11 @@ struct ServedModel {
   const CaptionReader& captioner() const { return std::get<CaptionReader>(model); }
   const LoadedModel& loaded() const {
     if (const auto* reader = std::get_if<CaptionReader>(&model)) return reader->loaded;
-    return has_images() ? images().loaded : encoder().text;
+    return reads_images() ? images().loaded : encoder().text;
   }
   LoadedModel& loaded() { return const_cast<LoadedModel&>(std::as_const(*this).loaded()); }
   /// Whether it reads images, not texts.
-  bool has_images() const { return !std::holds_alternative<SentenceEncoder>(model); }
+  bool reads_images() const { return !std::holds_alternative<SentenceEncoder>(model); }
   /// Whether it reads texts and writes none.
   bool reads_texts() const { return use == ModelUse::embed || use == ModelUse::classify; }
   /// What users are told that it is for.

@@ -307,6 +307,21 @@ Image ImageProcessor::fit(const Image& image) const {
                        .width = crop_size.width});
 }
 
+std::array<double, 4> ImageProcessor::kept(ImageSize image) const {
+  if (!do_center_crop) return {0, 0, 1, 1};
+  const ImageSize to = resized(image);
+  const auto part = [&](int64_t whole, int64_t kept) {
+    const int64_t begin = margin(whole, kept, crops_as_torchvision);
+    const auto share = [&](int64_t x) {
+      return static_cast<double>(x) / static_cast<double>(whole);
+    };
+    return std::pair(share(begin), share(begin + kept));
+  };
+  const auto [top, bottom] = part(to.height, crop_size.height);
+  const auto [left, right] = part(to.width, crop_size.width);
+  return {left, top, right, bottom};
+}
+
 void ImageProcessor::normalize(const Image& image, float* to) const {
   const int64_t count = image.height * image.width;
   for (int64_t c = 0; c < Image::kChannels; ++c) {

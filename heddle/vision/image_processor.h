@@ -51,6 +51,9 @@ struct ImageProcessor {
   Image fit(const Image& image) const;
   /// The size that fit() gives an image of this size.
   ImageSize fitted(ImageSize image) const { return do_center_crop ? crop_size : resized(image); }
+  /// The part of an image of this size that fit() keeps, in shares of its width and height: left,
+  /// top, right, bottom; below 0 and above 1 where there is padding.
+  std::array<double, 4> kept(ImageSize image) const;
   /// Writes an image that fits, scaled and normalised, as floats: [height, width, 3].
   void normalize(const Image& image, float* to) const;
 };

@@ -95,10 +95,13 @@ Image turned(Image image, int orientation) {
   return to;
 }
 
+Image upright_image(std::span<const std::byte> file, const std::string& name) {
+  return turned(decode_image(file, name), exif_orientation(file));
+}
+
 Image read_upright_image(const std::string& path) {
   const std::string file = read_file(path);
-  const auto bytes = std::as_bytes(std::span(file));
-  return turned(decode_image(bytes, path), exif_orientation(bytes));
+  return upright_image(std::as_bytes(std::span(file)), path);
 }
 
 }  // namespace heddle

@@ -16,9 +16,10 @@ Image turned(Image image, int orientation);
 /// The size of an image of this size then.
 ImageSize turned(ImageSize image, int orientation);
 
-/// read_image(), turned as its EXIF data say: what Pillow's ImageOps.exif_transpose() gives, as
+/// decode_image(), turned as its EXIF data say: what Pillow's ImageOps.exif_transpose() gives, as
 /// transformers' pipelines have it. Images of datasets are read as they lie in their files, as by
 /// torchvision and pycocotools: their boxes are of these.
+Image upright_image(std::span<const std::byte> file, const std::string& name);
 Image read_upright_image(const std::string& path);
 
 }  // namespace heddle

@@ -431,9 +431,10 @@ TEST_F(CaptionCommand, a_quantized_captioner_writes_captions) {
 }
 
 TEST_F(CaptionCommand, models_and_files_that_do_not_fit_are_refused) {
-  expect_refused(run_heddle({"translate", path("run"), image(1)}), 3,
-                 "reads images, and a model that reads texts is needed here; heddle caption, eval "
-                 "--data, forward, positions and analyze take it");
+  expect_refused(
+      run_heddle({"translate", path("run"), image(1)}), 3,
+      "reads images, and a model that reads texts is needed here; heddle caption, serve, eval "
+      "--data, forward, positions and analyze take it");
   expect_refused(run_heddle({"generate", path("run"), "--prompt", "a"}), 3, "reads images");
   expect_refused(run_heddle({"classify", path("run"), image(1)}), 3, "writes captions");
   for (const char* command : {"attention", "explain"}) {

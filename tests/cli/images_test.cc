@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
+#include "heddle/infer/image_batch.h"
 #include "heddle/io/safetensors.h"
 #include "tests/cli/image_runs.h"
 
@@ -74,6 +75,22 @@ TEST_F(Images, classifier_without_a_class_token_learns_answers_and_goes_on_at_an
             vectors.out);
   expect_refused(run_heddle({"embed", path("mean"), image, "--pooling", "cls"}), 2,
                  "has no class token");
+  // Nor has the mean that is classified where there is one anything of it.
+  ASSERT_EQ(train("token", {"--pooling", "mean", "--max-updates", "2"}).exit_code, 0);
+  const ImageReader reader = load_image_reader(path("token"));
+  const Image fitted = reader.processor.fit(read_image(image));
+  const ImageBatch batch({&fitted, 1}, reader.processor);
+  const NoGrad off;
+  const std::vector<float> states = reader.model().hidden(batch.rows(), {}).to_floats();
+  const size_t width = static_cast<size_t>(reader.model().width()), rows = states.size() / width;
+  const Json embedded =
+      Json::parse(run_heddle({"embed", path("token"), image, "--json", "--precision", "f32"}).out);
+  for (size_t c = 0; c < width; ++c) {
+    double sum = 0;
+    for (size_t r = 1; r < rows; ++r) sum += states[r * width + c];
+    EXPECT_NEAR(embedded.at("embedding").as_array()[c].as_double(),
+                sum / static_cast<double>(rows - 1), 1e-5);
+  }
   const CliResult exported = run_heddle({"export", path("mean"), "--out", path("mean-exported")});
   ASSERT_EQ(exported.exit_code, 0) << exported.err;
   EXPECT_NE((exported.out + exported.err).find("no two_dimensional_positions true, pooling mean"),

@@ -294,6 +294,8 @@ TEST(Captions, untrue_ones_are_corrected_by_what_is_so) {
             "the top left photo is labelled frog");
   EXPECT_EQ(correction("the middle left photo is labelled ship", photos),
             "there is no middle left photo");
+  const CaptionScene both = scene_of({{"red", "circle", 10, 10}, {"", "ship", 55, 55}});
+  EXPECT_EQ(correction("the top left photo is labelled ship", both), "there is no top left photo");
   // More than there are words for.
   CaptionScene many{.size = {64, 64}};
   many.objects.resize(12, {.sort = {"red", "circle"}, .box = {0, 0, 8, 8}});

@@ -97,7 +97,7 @@ TEST_F(PositionsPage, heads_of_windows_are_pictures_around_their_query) {
     reader.check(reader.tooWide() <= 0, "no sideways scrolling");
   )js",
                     table.columns, table.window, table.window, right),
-        8);
+        7);
 }
 
 TEST_F(PositionsPage, none_says_what_it_means) {

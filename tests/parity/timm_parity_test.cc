@@ -50,10 +50,11 @@ TEST_P(TimmFolder, what_heddle_cannot_follow_is_a_data_error_that_names_it) {
   }
 }
 
-Json vit_of(const char* architecture, const char* args) {
-  return timm::family_config(
-      Json::object({{"architecture", architecture}, {"model_args", Json::parse(args)}}),
-      "a/config.json");
+Json vit_of(const char* architecture, const char* args, const char* cfg = "{}") {
+  return timm::family_config(Json::object({{"architecture", architecture},
+                                           {"model_args", Json::parse(args)},
+                                           {"pretrained_cfg", Json::parse(cfg)}}),
+                             "a/config.json");
 }
 
 // As timm.create_model() makes them: its fc_norm is by the pool where nothing is said, and is said
@@ -80,6 +81,11 @@ TEST(TimmConfig, pool_and_last_norm_are_those_of_the_architecture_and_its_argume
     EXPECT_EQ(config.at("class_token"), Json(c.has_token)) << c.architecture << c.args;
     EXPECT_EQ(config.at("norm_after_pooling"), Json(c.is_behind)) << c.architecture << c.args;
   }
+  // Where neither says anything pretrained_cfg does.
+  const char* const pool = R"({"global_pool": "avg"})";
+  EXPECT_EQ(vit_of(base, "{}", pool).get_string("pooling"), "mean");
+  EXPECT_EQ(vit_of(base, R"({"global_pool": "token"})", pool).get_string("pooling"), "token");
+  EXPECT_EQ(vit_of(gap, "{}", R"({"global_pool": "token"})").get_string("pooling"), "mean");
   const Json giant = vit_of("vit_giant_patch16_gap_224", "{}");
   EXPECT_EQ(giant.get_int("patch_size"), 16);
   EXPECT_EQ(giant.get_int("intermediate_size"), 6144);

@@ -169,6 +169,36 @@ TEST_F(Captions, that_wait_too_long_are_refused) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.json().at("error").get_string("code"), "timeout") << answer.body;
   EXPECT_EQ(running.taken_at_rest(), 0);
+  std::map<std::string, int> phases = phases_of(get(running.port(), "/metrics").body);
+  EXPECT_EQ(phases["timed_out"], 1);
+  EXPECT_EQ(phases["queued"], 1);
+  EXPECT_EQ(phases["encoding"] + phases["failed"] + phases["refused"], 0);
+}
+
+// What is not the whole image is said beside the grid.
+TEST_F(Captions, of_what_a_crop_keeps_say_where_their_grid_lies) {
+  const testing::TempDir folder;
+  const std::string path = (folder / "crops").string();
+  testing::write_captioner(path);
+  Json processor = Json::load(path + "/preprocessor_config.json");
+  processor["do_center_crop"] = true;
+  processor["crop_size"] = Json::object({{"height", 24}, {"width", 24}});
+  testing::write_file(path + "/preprocessor_config.json", processor.dump());
+  Image image(20, 50);  // is resized to 24 x 60
+  const std::string file = encode_png(image);
+  testing::write_file(path + "/long.png", file);
+  ServiceOptions options;
+  options.models = {path};
+  Running running(options);
+  Json body = Json::object({{"image", base64_text(file)}, {"maps", true}});
+  const Json answer = post(running.port(), kPath, body.dump()).json();
+  const Json& caption = answer.at("captions").as_array()[0];
+  EXPECT_EQ(caption.at("kept"), (Json::Array{0.3, 0.0, 0.7, 1.0})) << answer.dump();
+  const testing::CliResult printed = testing::run_heddle(
+      {"caption", path, path + "/long.png", "--json", "--maps", "--precision", "f32"});
+  EXPECT_EQ(Json::parse(printed.out).at("kept"), caption.at("kept")) << printed.out << printed.err;
+  body["image"] = base64_text(encode_png(Image(24, 24)));
+  EXPECT_EQ(post(running.port(), kPath, body.dump()).body.find("kept"), std::string::npos);
 }
 
 // A damaged image shows only once its turn has come.
@@ -186,6 +216,12 @@ TEST_F(Captions, of_what_is_no_image_or_too_large_are_refused) {
   expect_refused(running, body({base64_of("vast.png.bad")}), "at most 1000000");
   expect_refused(running, body({"!!!!"}), "not base 64");
   expect_refused(running, Json::object(), "`image` is missing");
+  // A line that its processor makes 24 pixels wide.
+  expect_refused(running, body({base64_text(encode_png(Image(1, 60'000)))}),
+                 "image 1 of 60000 x 1 pixels would be resized to 1440000 x 24");
+  std::string none = file;
+  none.replace(16, 4, 4, '\0');  // its width
+  expect_refused(running, body({good, base64_text(none)}), "image 2");
   EXPECT_EQ(running.taken_at_rest(), 0);
   const std::string metrics = get(running.port(), "/metrics").body;
   EXPECT_NE(metrics.find("heddle_ended_jobs_total{outcome=\"failed\"} 1\n"), std::string::npos)
@@ -206,10 +242,19 @@ TEST_F(Captions, members_that_are_none_or_do_not_go_together_are_refused) {
   expect_refused(running, request(R"("model": "blind", "maps": true)"), "leave `maps` out");
   expect_refused(running, request(R"("maps": 1)"), "true or false");
   expect_refused(running, request(R"("max_tokens": 65536, "beam": 8)"), "the server has room for");
-  EXPECT_EQ(post(running.port(), std::string(kPath) + "?maps=yes",
-                 read_file(fixture_image("rgb.png")), "Content-Type: image/png\r\n")
-                .status,
-            400);
+  for (const auto& [query, word] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"maps=yes", "true or false"},
+           {"beam=two", "a number"},
+           {"beam=2&beam=3", "`beam` stands in the query 2 times"},
+           {"image=abc", "the body is an image"}}) {
+    const Answer answer = post(running.port(), std::string(kPath) + "?" + query,
+                               read_file(fixture_image("rgb.png")), "Content-Type: image/png\r\n");
+    EXPECT_EQ(answer.status, 400) << query;
+    EXPECT_NE(answer.body.find(word), std::string::npos) << query << answer.body;
+  }
+  EXPECT_EQ(
+      post(running.port(), std::string(kPath) + "?beam=4", request(R"("beam": 2)").dump()).status,
+      400);
   Json many = request(R"("sample": true, "n_best": 8, "max_tokens": 400, "temperature": 10,
                          "maps": true)");
   many["image"] = std::vector<std::string>(16, base64_of("420.jpg"));

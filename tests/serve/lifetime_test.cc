@@ -145,6 +145,9 @@ TEST(ServiceThatLoads, is_live_and_refuses_until_it_has_its_models) {
   const Answer refused = post(port, "/v1/translations", body);
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.json().at("error").get_string("code"), "loading");
+  std::map<std::string, int> phases = phases_of(get(port, "/metrics").body);
+  EXPECT_EQ(phases["refused"], 5);  // with that to /health/ready
+  EXPECT_EQ(phases["failed"], 0);
   running.reload();
   EXPECT_TRUE(testing::comes_true([&] { return running.swaps() == 1; }));
   EXPECT_EQ(get(port, "/health/ready").status, 200);

@@ -123,4 +123,16 @@ class Running {
   std::thread thread_;
 };
 
+/// How many requests came so far to each phase, by what /metrics says.
+inline std::map<std::string, int> phases_of(const std::string& metrics) {
+  constexpr std::string_view kName = "heddle_request_phases_total{phase=\"";
+  std::map<std::string, int> phases;
+  for (size_t at = 0; (at = metrics.find(kName, at)) != std::string::npos;) {
+    at += kName.size();
+    const size_t end = metrics.find('"', at);
+    phases[metrics.substr(at, end - at)] = std::stoi(metrics.substr(metrics.find(' ', end)));
+  }
+  return phases;
+}
+
 }  // namespace heddle::serve

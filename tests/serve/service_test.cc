@@ -31,18 +31,6 @@ std::vector<std::string> translated(const ServedModel& model, int64_t beam = 1) 
   return texts;
 }
 
-// How many requests came so far, by what /metrics says.
-std::map<std::string, int> phases_of(const std::string& metrics) {
-  constexpr std::string_view kName = "heddle_request_phases_total{phase=\"";
-  std::map<std::string, int> phases;
-  for (size_t at = 0; (at = metrics.find(kName, at)) != std::string::npos;) {
-    at += kName.size();
-    const size_t end = metrics.find('"', at);
-    phases[metrics.substr(at, end - at)] = std::stoi(metrics.substr(metrics.find(' ', end)));
-  }
-  return phases;
-}
-
 Json body_of_texts(const char* key) { return Json::object({{key, kTexts}}); }
 
 TEST(Service, translations_are_those_of_the_library_in_every_dialect) {

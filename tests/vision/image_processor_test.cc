@@ -56,6 +56,17 @@ TEST(ImageProcessor, no_edge_becomes_nothing) {
   EXPECT_EQ(p.fit(Image(1, 20000)).size(), (ImageSize{1, 1333}));
 }
 
+TEST(ImageProcessor, what_a_crop_keeps_is_told_in_shares) {
+  ImageProcessor p;
+  p.do_resize = true, p.shortest_edge = 20;
+  using Shares = std::array<double, 4>;
+  EXPECT_EQ(p.kept({50, 100}), (Shares{0, 0, 1, 1}));
+  p.do_center_crop = true, p.crop_size = {20, 20};
+  EXPECT_EQ(p.kept({50, 100}), (Shares{0.25, 0, 0.75, 1}));
+  p.crop_size = {30, 20};  // of 20 x 40: padded above and below
+  EXPECT_EQ(p.kept({50, 100}), (Shares{0.25, -0.25, 0.75, 1.25}));
+}
+
 TEST(ImageProcessor, written_file_prepares_alike) {
   const Json cases = Json::load(testing::image_fixture("images.json"));
   for (const Json& c : cases.at("prepared").as_array()) {

@@ -22,6 +22,9 @@ constexpr size_t kTableRows = 20;
 void run_image(const Flags& flags) {
   check(flags.from.empty() && flags.to.empty(), ErrorKind::usage,
         "--from and --to are words of a text; leave them out, or the image");
+  check(flags.discard == 0 || flags.json || !flags.page.empty(), ErrorKind::usage,
+        "--discard is of the roll-out, which the table of heads does not have; give --page or "
+        "--json");
   wants_page(flags.page);
   const inspect::ImageSubject subject = open_image(flags);
   const inspect::ImageMaps maps =

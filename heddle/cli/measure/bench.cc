@@ -110,20 +110,21 @@ void print_products(const bench::BenchCase& c, const Flags& flags,
                                        {"count", p.count},
                                        {"seconds", seconds}}));
     }
-    const Json line = Json::object({{"case", c.name},
-                                    {"dtype", flags.precision},
-                                    {"threads", num_threads()},
-                                    {"matrix_unit", unit_of(flags)},
-                                    {"peak_flops", rounded(timings.peak, 0)},
-                                    {"products", products}});
+    Json line = Json::object({{"case", c.name},
+                              {"dtype", flags.precision},
+                              {"threads", num_threads()},
+                              {"matrix_unit", unit_of(flags)},
+                              {"matrix_products", products}});
+    if (timings.peak > 0) line["peak_flops"] = rounded(timings.peak, 0);
     fmt::print("{}\n", line.dump());
     return;
   }
   fmt::print(
       "{}  {} by {}, {}; c [m, n] = a b, inner size k; G/s: 10⁹ multiplications and "
-      "additions a second, of {:.1f} from registers to registers\n",
+      "additions a second{}\n",
       c.name, flags.precision, unit_of(flags), counted(num_threads(), "thread"),
-      timings.peak / 1e9);
+      timings.peak > 0 ? fmt::format(", of {:.1f} from registers to registers", timings.peak / 1e9)
+                       : "");
   fmt::print("{:>8} {:>8} {:>8}  {:7} {:>7} {:>10} {:>9} {:>8}\n", "m", "n", "k", "", "times", "ms",
              "G/s", "of peak");
   for (const bench::ProductTimings::Row& row : timings.rows) {
@@ -169,7 +170,8 @@ void add_bench(Subcommand& app) {
       "how long to repeat, after two repetitions of warm-up; three at least are timed");
   command
       .add_flag("--products", flags.products,
-                "time each matrix product of its linear layers by itself instead")
+                "time each of its matrix products by itself instead (of attention's cases: what "
+                "its blocks would be as such)")
       .excludes(seconds);
   command.add_flag("--json", flags.json, "one line of JSON");
 }

@@ -30,7 +30,7 @@ TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precis
 // The captions of an image, best first.
 using Captions = std::vector<SeenCaption>;
 
-void print_captions(const std::string& path, const Captions& captions, ImageSize grid,
+void print_captions(const std::string& path, const Captions& captions, const SeenGrid& grid,
                     const Flags& flags, Results out) {
   if (!flags.json) {
     for (const SeenCaption& caption : captions) {
@@ -42,7 +42,7 @@ void print_captions(const std::string& path, const Captions& captions, ImageSize
   }
   Json line = Json::object({{"image", path}});
   const Json said =
-      captions_json(captions, flags.maps ? std::optional<ImageSize>(grid) : std::nullopt);
+      captions_json(captions, flags.maps ? std::optional<SeenGrid>(grid) : std::nullopt);
   for (const auto& [key, value] : said.as_object()) line[key] = value;
   out.print(line.dump());
 }
@@ -64,10 +64,12 @@ class Captioning {
         encode_images(reader_.model(), reader_.processor, fitted, options_.precision);
     const std::vector<Captions> all = captions_of(encoded, read.first);
     for (size_t i = 0; i < all.size(); ++i) {
-      print_captions(read.paths[i], all[i], encoded.grids[i], flags_, out);
-      if (!flags_.page.empty()) {
-        page_.add(read.paths[i], read.images[i], encoded.grids[i], all[i]);
-      }
+      const SeenGrid grid{encoded.grids[i], reader_.processor.kept(read.images[i].size())};
+      print_captions(read.paths[i], all[i], grid, flags_, out);
+      if (flags_.page.empty()) continue;
+      // Cells lie over what the model sees.
+      const Image& shown = reader_.processor.do_center_crop ? fitted[i] : read.images[i];
+      page_.add(read.paths[i], shown, grid.cells, all[i]);
     }
   }
   const inspect::CaptionPage& page() const { return page_; }

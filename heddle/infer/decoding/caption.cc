@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/profile.h"
+#include "heddle/base/rounded.h"
 #include "heddle/infer/words.h"
 #include "heddle/ops/shape.h"
 
@@ -70,16 +71,10 @@ std::vector<SeenWord> words_of(const Tokenizer& tokenizer, std::span<const int32
   return words;
 }
 
-// Whatever the model thinks of it.
-TranslateOptions without_unknown(TranslateOptions options, const Tokenizer& tokenizer) {
-  if (tokenizer.unk_id() >= 0) options.search.suppressed.push_back(tokenizer.unk_id());
-  return options;
-}
-
 Json word_json(const SeenWord& word) {
   Json json = Json::object({{"text", word.text}});
-  if (word.gate) json["gate"] = *word.gate;
-  json["weights"] = Json(word.weights);
+  if (word.gate) json["gate"] = rounded(double{*word.gate}, 6);
+  for (const float weight : word.weights) json["weights"].push_back(rounded(double{weight}, 6));
   return json;
 }
 
@@ -137,16 +132,16 @@ EncodedImages encode_images(const Captioner& model, const ImageProcessor& proces
 std::vector<Translation> caption_images(const Captioner& model, const Tokenizer& tokenizer,
                                         std::span<const Tensor> memories,
                                         TranslateOptions options) {
-  std::vector<Translation> captions =
-      translate_memories(model, memories, without_unknown(std::move(options), tokenizer));
+  suppress_unknown(options.search, tokenizer);
+  std::vector<Translation> captions = translate_memories(model, memories, options);
   decode_texts(captions, tokenizer);
   return captions;
 }
 
 Request caption_request(const Captioner& model, const Tokenizer& tokenizer, ImageSize grid,
                         TranslateOptions options, int64_t number) {
-  return memory_request(model, grid.height * grid.width,
-                        without_unknown(std::move(options), tokenizer), number);
+  suppress_unknown(options.search, tokenizer);
+  return memory_request(model, grid.height * grid.width, options, number);
 }
 
 void check_has_maps(const Captioner& model, const std::string& source) {
@@ -204,9 +199,12 @@ std::vector<std::vector<SeenCaption>> seen_captions(const CaptionReader& reader,
   return all;
 }
 
-Json captions_json(std::span<const SeenCaption> captions, const std::optional<ImageSize>& grid) {
+Json captions_json(std::span<const SeenCaption> captions, const std::optional<SeenGrid>& grid) {
   Json json = caption_json(captions[0]);
-  if (grid) json["grid"] = Json::Array{grid->height, grid->width};
+  if (grid) json["grid"] = Json::Array{grid->cells.height, grid->cells.width};
+  if (grid && grid->kept != SeenGrid{}.kept) {
+    for (const double share : grid->kept) json["kept"].push_back(rounded(share, 6));
+  }
   if (captions.size() == 1) return json;
   json["n_best"] = Json::array();
   for (const SeenCaption& caption : captions) json["n_best"].push_back(caption_json(caption));

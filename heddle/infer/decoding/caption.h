@@ -1,6 +1,7 @@
 // Captions of images: sentences, and where each word looked.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,9 +82,15 @@ std::vector<std::vector<SeenCaption>> seen_captions(const CaptionReader& reader,
 /// The same without words.
 std::vector<SeenCaption> plain_captions(const Translation& found);
 
+/// How the cells that weights are of lie over an image.
+struct SeenGrid {
+  ImageSize cells;
+  std::array<double, 4> kept = {0, 0, 1, 1};  ///< the part below them, see ImageProcessor::kept()
+};
 /// {"text", "score"} of an image's best caption, with its words where it has them ("words":
 /// [{"text", "gate", "weights"}]), the grid that their weights are of, if it is given ("grid":
-/// [rows, columns]), and all captions under "n_best" where there are several.
-Json captions_json(std::span<const SeenCaption> captions, const std::optional<ImageSize>& grid);
+/// [rows, columns], and "kept": [left, top, right, bottom] where that is not the whole image), and
+/// all captions under "n_best" where there are several.
+Json captions_json(std::span<const SeenCaption> captions, const std::optional<SeenGrid>& grid);
 
 }  // namespace heddle

@@ -417,8 +417,12 @@ std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& tex
   return model.target().encode(text);
 }
 
+void suppress_unknown(SearchConfig& search, const Tokenizer& tokenizer) {
+  if (tokenizer.unk_id() >= 0) search.suppressed.push_back(tokenizer.unk_id());
+}
+
 TranslateOptions text_options(const LoadedModel& model, TranslateOptions options) {
-  if (!options.as_transformers) options.search.suppressed.push_back(model.target().unk_id());
+  if (!options.as_transformers) suppress_unknown(options.search, model.target());
   return options;
 }
 

@@ -135,6 +135,8 @@ std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& tex
 
 /// What options say of texts that they do not say of ids: unknown tokens never come.
 TranslateOptions text_options(const LoadedModel& model, TranslateOptions options);
+/// The tokenizer's <unk>, if it has one, never comes.
+void suppress_unknown(SearchConfig& search, const Tokenizer& tokenizer);
 
 /// Sets the text of each, and of its others; one holds no line break.
 void decode_texts(std::span<Translation> translations, const Tokenizer& tokenizer);

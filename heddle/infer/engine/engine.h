@@ -59,7 +59,7 @@ struct Request {
   std::function<void()> on_start = {};
   /// The same, with how many of its tokens need not be read: see Engine::keep_beginnings().
   std::function<void(int64_t)> on_cached = {};
-  /// Called once, when all that is given has been read: its first token is chosen next.
+  /// Called once, when all that is given has been read and its first token is chosen.
   std::function<void()> on_read = {};
   /// Sees every step.
   std::function<void(const DecodeStep&)> on_step = {};

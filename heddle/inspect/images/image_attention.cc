@@ -148,13 +148,18 @@ class HeadGatherer {
 struct FusedHeads {
   std::vector<float> mean, max;
 
-  void add(const Tensor& weights, size_t at, int64_t heads) {
-    const float* const w = weights.data<float>();
+  // Nothing of padding.
+  void add(const AttentionWindow& window, const Tensor& weights, size_t at, int64_t heads) {
+    const float* w = weights.data<float>();
     const auto count = static_cast<size_t>(weights.elements());
     if (mean.size() < at + count) mean.resize(at + count), max.resize(at + count);
-    for (size_t i = 0; i < count; ++i) {
-      mean[at + i] += w[i] / static_cast<float>(heads);
-      max[at + i] = std::max(max[at + i], w[i]);
+    for (const int32_t query : window.queries) {
+      for (const int32_t key : window.keys) {
+        const float weight = query >= 0 && key >= 0 ? *w : 0;
+        mean[at] += weight / static_cast<float>(heads);
+        max[at] = std::max(max[at], weight);
+        ++at, ++w;
+      }
     }
   }
 };
@@ -192,8 +197,7 @@ std::vector<double> step_back(const std::vector<double>& row,
     for (const int32_t query : window.queries) {
       const float* const w = a.data() + std::exchange(at, at + keys);
       if (query < 0 || row[query] == 0) continue;
-      double sum = 1;
-      for (size_t j = 0; j < keys; ++j) sum += window.keys[j] >= 0 ? w[j] : 0;
+      const double sum = std::accumulate(w, w + keys, 1.0);
       const double share = row[query] / sum;
       result[query] += share;
       for (size_t j = 0; j < keys; ++j) {
@@ -294,7 +298,7 @@ void gather(const ImageSubject& subject, size_t c, const nn::AttentionCall& seen
     for (size_t s = 0; s < windows.size(); ++s) {
       const Tensor weights = seen.weights(static_cast<int64_t>(s), h);
       if (gatherer) gatherer->add(windows[s], weights);
-      if (fused != nullptr) fused->add(weights, at, call.heads);
+      if (fused != nullptr) fused->add(windows[s], weights, at, call.heads);
       at += static_cast<size_t>(weights.elements());
     }
   }
@@ -326,6 +330,11 @@ ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& optio
   ImageMaps maps{.heads = chosen_heads(subject, options), .rollout = {}};
   choose_what_is_kept(subject, options.most_weights, maps.heads);
   const std::vector<size_t> rolled = rolled_calls(subject);
+  check(
+      options.discard == 0 || !rolled.empty(), ErrorKind::usage,
+      "`discard` is of the roll-out, and there is none: no layer lets the image attend to itself, "
+      "or all maps together have more than {} weights",
+      kMostHeld);
   std::vector<FusedHeads> fused(subject.calls().size());
   nn::Observer observer;
   observer.attention = [&](const nn::AttentionCall& seen) {

@@ -163,7 +163,7 @@ VitStack::VitStack(const Parts& p, const VitConfig& c, const HubConfig& hub)
   if (!norms_mean_ || !hub.is_backbone) {
     norm_.emplace(p.scope / "layernorm", c.hidden_size, c.layer_norm_eps);
   }
-  if (hub.head != Head::none) return;
+  if (hub.head != Head::none || hub.is_backbone) return;
   if (p.pools_mean) {
     heads_.pooler = patch_mean();
   } else if (hub.has_pooler) {

@@ -23,6 +23,9 @@ class Arguments {
       (void)args_.as_object(source_ + ": key 'model_args'");
     }
     if (const Json* cfg = config.find("pretrained_cfg")) {
+      if (const Json* pool = cfg->find("global_pool"); pool != nullptr && !pool->is_null()) {
+        pool_ = pool->as_string(source_ + ": pretrained_cfg: 'global_pool'");
+      }
       if (const Json* size = cfg->find("input_size"); size != nullptr && !size->is_null()) {
         input_size_ = size->as_ints(source_ + ": pretrained_cfg: 'input_size'");
         heddle::check(input_size_.size() == 3, ErrorKind::data,
@@ -58,6 +61,10 @@ class Arguments {
   bool flag(const std::string& key, bool otherwise) {
     const Json value = get(key);
     return value.is_null() ? otherwise : value.as_bool(what(key));
+  }
+  /// What is classified, of an architecture that says nothing of it: then pretrained_cfg does.
+  std::string global_pool(const std::string& otherwise) {
+    return text("global_pool", pool_.empty() ? otherwise : pool_);
   }
   /// One that has to be what heddle does where it is given.
   void neutral(const std::string& key, const std::vector<Json>& values) {
@@ -113,6 +120,7 @@ class Arguments {
   std::string name_, source_;
   Json args_ = Json::object();
   std::vector<int64_t> input_size_;
+  std::string pool_;  // of pretrained_cfg
   std::vector<std::string> known_;
 };
 

@@ -65,8 +65,11 @@ VitName parsed_name(const Arguments& args) {
 // nothing is said of its position, or of its part in a mean.
 void add_pooling(Arguments& args, const VitName& name, Json& json) {
   const bool has_token = args.flag("class_token", !name.is_gap);
-  const std::string pool = args.text("global_pool", name.is_gap ? "avg" : "token");
-  args.neutral("global_pool", {"token", "avg"});
+  const std::string pool =
+      name.is_gap ? args.text("global_pool", "avg") : args.global_pool("token");
+  check(pool == "token" || pool == "avg", ErrorKind::data,
+        "{}: 'global_pool' is '{}'; heddle has no {} of that kind", args.source(), pool,
+        args.name());
   check(has_token || pool == "avg", ErrorKind::data,
         "{} is false and 'global_pool' {}; without a class token it must be avg",
         args.what("class_token"), pool);

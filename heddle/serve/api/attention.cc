@@ -103,7 +103,7 @@ SharedModel attending_model(const Service& service, const Json& body) {
   const std::string name = text_of(body, "model");
   for (const SharedModel& model : service.models()) {
     const bool is_asked = name.empty() ? model->use != ModelUse::translate : model->name == name;
-    if (is_asked && !model->has_images()) return model;
+    if (is_asked && !model->reads_images()) return model;
   }
   throw Refusal{.status = 404,
                 .message = name.empty()

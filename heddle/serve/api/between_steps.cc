@@ -25,7 +25,7 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
     exchange_->service.engines().post([self = shared_from_this()] { self->work(); });
   }
   void work() {
-    exchange_->start();
+    if (!is_gone_) exchange_->start();
     if (!is_gone_ && has_more()) return go_on();
     exchange_->service.worked_off(tokens_);
   }

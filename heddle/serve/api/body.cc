@@ -43,21 +43,7 @@ std::optional<int> hex_digit(char c) {
   return {};
 }
 
-// Members that are numbers in JSON, and such that are true or false.
-bool is_number_key(std::string_view key) {
-  static constexpr std::string_view kKeys[] = {
-      "alternatives", "threshold", "beam",  "n_best", "length_penalty", "max_tokens", "temperature",
-      "top_k",        "top_p",     "min_p", "seed"};
-  return std::ranges::find(kKeys, key) != std::end(kKeys);
-}
-bool is_bool_key(std::string_view key) { return key == "sample" || key == "maps"; }
-
-Json bool_of_text(const std::string& key, const std::string& value) {
-  if (value != "true" && value != "false") {
-    refuse("`{}` is '{}'; it must be true or false", key, value);
-  }
-  return value == "true";
-}
+}  // namespace
 
 Json number_of_text(const std::string& key, const std::string& value) try {
   const Json number = Json::parse(value);
@@ -67,7 +53,12 @@ Json number_of_text(const std::string& key, const std::string& value) try {
   refuse("`{}` is '{}'; it must be a number", key, value);
 }
 
-}  // namespace
+Json bool_of_text(const std::string& key, const std::string& value) {
+  if (value != "true" && value != "false") {
+    refuse("`{}` is '{}'; it must be true or false", key, value);
+  }
+  return value == "true";
+}
 
 Json json_of_body(std::string_view text, int64_t most_levels) {
   if (is_too_deep(text, most_levels)) refuse("the body has more than {} levels", most_levels);
@@ -94,10 +85,8 @@ Json json_of_form(std::string_view rest) {
     if (first_invalid_utf8(key) || first_invalid_utf8(value)) {
       refuse("field {} of the form is not UTF-8", fields + 1);
     }
-    if (is_number_key(key)) {
+    if (key == "alternatives") {
       body[key] = number_of_text(key, value);
-    } else if (is_bool_key(key)) {
-      body[key] = bool_of_text(key, value);
     } else if (!body.contains(key)) {
       body[key] = value;
     } else {

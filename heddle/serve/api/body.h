@@ -29,9 +29,12 @@ template <class... Args>
 
 /// Errors: Refusal if it is no JSON object of at most so many levels.
 Json json_of_body(std::string_view text, int64_t most_levels = 32);
-/// A form, "a=b&c=d", as JSON: every member is a string, but for numbers and what is true or false,
-/// and one that comes several times an array. Errors: Refusal.
+/// A form, "a=b&c=d", as JSON: every member is a string, but for the number of "alternatives", and
+/// one that comes several times an array. Errors: Refusal.
 Json json_of_form(std::string_view form);
+/// The number, or the bool, that a field of a form says. Errors: Refusal, naming `key`.
+Json number_of_text(const std::string& key, const std::string& value);
+Json bool_of_text(const std::string& key, const std::string& value);
 
 /// Whether it is there; null is as good as absent.
 bool has_member(const Json& body, const char* key);

@@ -17,15 +17,17 @@ struct CaptionsRequest {
   TranslateOptions options = {};
   bool has_maps = false;
   SentImages sent = {};
+  std::vector<SeenGrid> grids = {};
   std::vector<EncodedImages> encoded = {};  // of each image, once it was read: one
   std::vector<Json> captions = {};
   int64_t weights = 0;  // of the maps so far
   size_t left = 0;
 
-  QueuedJob job(const std::shared_ptr<CaptionsRequest>& self, size_t i) const;
+  QueuedJob job(const std::shared_ptr<CaptionsRequest>& self, size_t i, int64_t tokens) const;
   void read(size_t i, Request& request);
   void take(size_t i, std::span<const Hypothesis> found);
   void count_weights(const Translation& caption, int64_t cells);
+  SeenGrid grid_of(size_t i) const;
 };
 
 // Other images may be read at the same time.
@@ -38,9 +40,9 @@ void CaptionsRequest::read(size_t i, Request& request) {
         "{} is not of the size that its header says", SentImages::name(i));
 }
 
-// Before they are computed.
+// Before they are computed. The best caption stands among several once more.
 void CaptionsRequest::count_weights(const Translation& caption, int64_t cells) {
-  weights += cells * std::ssize(caption.ids);
+  weights += cells * std::ssize(caption.ids) * (caption.others.empty() ? 1 : 2);
   for (const Translation& other : caption.others) weights += cells * std::ssize(other.ids);
   if (weights > kMostWeights) {
     refuse(
@@ -59,7 +61,7 @@ void CaptionsRequest::take(size_t i, std::span<const Hypothesis> found) {
   if (has_maps) {
     count_weights(caption, seen.memories[0].size(0));
     const auto all = seen_captions(reader, seen.memories, {&caption, 1}, model->precision);
-    captions[i] = captions_json(all[0], seen.grids[0]);
+    captions[i] = captions_json(all[0], grids[i]);
   } else {
     captions[i] = captions_json(plain_captions(caption), {});
   }
@@ -67,16 +69,28 @@ void CaptionsRequest::take(size_t i, std::span<const Hypothesis> found) {
   exchange->send(Json::object({{"model", model->name}, {"captions", std::move(captions)}}));
 }
 
-QueuedJob CaptionsRequest::job(const std::shared_ptr<CaptionsRequest>& self, size_t i) const {
+SeenGrid CaptionsRequest::grid_of(size_t i) const {
   const CaptionReader& reader = model->captioner();
   const ImageSize size = sent.size(*exchange, i);
   const ImageSize grid = reader.model().grid(reader.processor.fitted(size));
-  return {.request = caption_request(reader.model(), reader.loaded.target(), grid, options,
-                                     static_cast<int64_t>(i)),
+  const int64_t most = exchange->service.options().cache_rows;
+  if (grid.height * grid.width > most) {
+    refuse("{} of {} x {} pixels has {} x {} cells; the server has room for {}",
+           SentImages::name(i), size.width, size.height, grid.width, grid.height, most);
+  }
+  return {grid, reader.processor.kept(size)};
+}
+
+// tokens: what it costs to read the image
+QueuedJob CaptionsRequest::job(const std::shared_ptr<CaptionsRequest>& self, size_t i,
+                               int64_t tokens) const {
+  const CaptionReader& reader = model->captioner();
+  return {.request = caption_request(reader.model(), reader.loaded.target(), grids[i].cells,
+                                     options, static_cast<int64_t>(i)),
           .width = options.search.width(),
           .on_done = [self, i](std::span<const Hypothesis> found) { self->take(i, found); },
           .prepare = [self, i](Request& request) { self->read(i, request); },
-          .prepare_tokens = image_tokens(size)};
+          .prepare_tokens = tokens};
 }
 
 // As `heddle caption` has its flags: draws are asked for, and the same every time.
@@ -115,7 +129,12 @@ void images_caption(const SharedExchange& e) {
   asked->encoded.resize(asked->left);
   asked->captions.resize(asked->left);
   std::vector<QueuedJob> jobs;
-  for (size_t i = 0; i < asked->left; ++i) jobs.push_back(asked->job(asked, i));
+  for (size_t i = 0; i < asked->left; ++i) {
+    const ImageProcessor& processor = asked->model->captioner().processor;
+    const int64_t tokens = asked->sent.tokens(*e, i, processor);
+    asked->grids.push_back(asked->grid_of(i));
+    jobs.push_back(asked->job(asked, i, tokens));
+  }
   start_jobs(e, asked->model, std::move(jobs));
 }
 

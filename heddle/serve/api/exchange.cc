@@ -28,8 +28,9 @@ constexpr int kClientLeft = 499;
 
 RequestPhase end_of(int status) {
   if (status == kClientLeft) return RequestPhase::cancelled;
-  if (status >= 500) return RequestPhase::failed;
-  return status < 400 ? RequestPhase::done : RequestPhase::refused;
+  if (status < 400) return RequestPhase::done;
+  // 503: models load, or the server drains.
+  return status < 500 || status == 503 ? RequestPhase::refused : RequestPhase::failed;
 }
 
 std::string error_body(Dialect dialect, const Refusal& refusal) {
@@ -146,12 +147,14 @@ void Exchange::fail(const std::exception_ptr& error) {
 
 void Exchange::begin_events() {
   has_begun_ = true;
-  reach(RequestPhase::writing);
   HttpResponse head{.content_type = "text/event-stream", .headers = headers()};
   head.headers.emplace_back("cache-control", "no-cache");
   reply_->begin(std::move(head));
 }
-void Exchange::event(const std::string& data) { reply_->write("data: " + data + "\n\n"); }
+void Exchange::event(const std::string& data) {
+  if (waited_us_ >= 0) reach(RequestPhase::writing);  // before: the head of a stream that waits
+  reply_->write("data: " + data + "\n\n");
+}
 void Exchange::end_events(int status) {
   if (is_answered_.exchange(true)) return;
   answered(status);

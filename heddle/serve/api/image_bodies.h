@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/serve/api/exchange.h"
-#include "heddle/vision/image.h"
+#include "heddle/vision/image_processor.h"
 
 namespace heddle::serve {
 
@@ -20,6 +20,9 @@ struct SentImages {
   /// Of image i as its header has it. Errors: Refusal if it is no image, or has more pixels than
   /// are taken.
   ImageSize size(const Exchange& e, size_t i) const;
+  /// What it costs as tokens do to read image i: its cells of 16 x 16 pixels, as it was sent or as
+  /// it is resized, and a pass. Errors: those of size(), also for the size that it is resized to.
+  int64_t tokens(const Exchange& e, size_t i, const ImageProcessor& processor) const;
   /// Image i as viewers show it, whose file is let go of. Errors: data if it is damaged.
   Image take(size_t i);
 };
@@ -28,8 +31,5 @@ struct SentImages {
 /// a file in base64 or a data URL, or several. Errors: Refusal, also for options that are none of
 /// these.
 SentImages sent_images(Exchange& e, std::initializer_list<const char*> options);
-
-/// What it costs as tokens do to read an image: its cells of 16 x 16 pixels, and a pass.
-inline int64_t image_tokens(ImageSize size) { return 256 + size.height * size.width / 256; }
 
 }  // namespace heddle::serve

@@ -31,6 +31,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
         .request = std::move(job.request),
         .deadline = received + std::chrono::seconds(exchange_->service.options().queue_seconds)};
     asked.on_start = [self = shared_from_this(), received] {
+      if (self->is_dropped_) return;
       const std::chrono::duration<double> waited = Clock::now() - received;
       self->exchange_->service.metrics().started(waited.count());
       self->exchange_->start();
@@ -174,12 +175,12 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
     batch->drop();
     service.engines().wake();
   });
+  if (!jobs.empty()) e->reach(RequestPhase::queued);
   try {
     if (before) before();
   } catch (...) {
     batch->fail(std::current_exception());
   }
-  e->reach(RequestPhase::queued);
   for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
   service.engines().wake();
 }

@@ -201,10 +201,10 @@ Json model_json(const Service& service, const ServedModel& model) {
   if (!model.target_languages.empty()) json["target_languages"] = model.target_languages;
   const LoadedModel& loaded = model.loaded();
   json["parameters"] = loaded.parameters.elements();
-  if (loaded.max_length > 0 && !model.has_images()) json["max_length"] = loaded.max_length;
+  if (loaded.max_length > 0 && !model.reads_images()) json["max_length"] = loaded.max_length;
   if (model.use == ModelUse::caption) json["maps"] = has_maps(model.captioner().model());
   const bool has_classes =
-      model.use == ModelUse::classify || (model.has_images() && model.use != ModelUse::caption);
+      model.use == ModelUse::classify || (model.reads_images() && model.use != ModelUse::caption);
   if (has_classes) json["num_labels"] = loaded.model->labels().size();
   return json;
 }

@@ -15,16 +15,6 @@ namespace heddle::train {
 namespace {
 
 // The rows of all images' grids, behind their tokens.
-std::vector<int32_t> grid_rows(int64_t images, int64_t tokens, int64_t each) {
-  std::vector<int32_t> rows;
-  for (int64_t i = 0; i < images; ++i) {
-    for (int64_t r = 0; r < each; ++r) {
-      rows.push_back(static_cast<int32_t>(i * (tokens + each) + tokens + r));
-    }
-  }
-  return rows;
-}
-
 void standardise(std::span<float> row) {
   double sum = 0, squares = 0;
   for (const float x : row) sum += x, squares += double{x} * x;
@@ -67,7 +57,7 @@ nn::Observer Imitation::observer(std::vector<Tensor>& states) const {
 Imitation::Loss Imitation::loss(const std::vector<Tensor>& states, const Tensor& h,
                                 const Tensor& features) const {
   const int64_t each = grid_.height * grid_.width, images = features.size(0) / each;
-  const std::vector<int32_t> rows = grid_rows(images, tokens_, each);
+  const std::vector<int32_t> rows = rows_behind(Segments::uniform(images, tokens_ + each), tokens_);
   const double scale = weight_ / static_cast<double>(std::ssize(layers_) * each * width_);
   Loss sum;
   for (size_t i = 0; i < layers_.size(); ++i) {
