@@ -33,9 +33,9 @@ TransformerConfig config_of_500_mb() {
 
 /// A model in a folder, and what it is given to read.
 struct ModelFolder {
-  TemporaryFolder folder;
-  std::string inputs = join_path(folder.path, "in.safetensors");
-  std::string outputs = join_path(folder.path, "out.safetensors");
+  TemporaryFolder folder, beside;
+  std::string inputs = join_path(beside.path, "in.safetensors");
+  std::string outputs = join_path(beside.path, "out.safetensors");
   int64_t parameters = 0, bytes = 0;
 
   ModelFolder() {
@@ -73,7 +73,9 @@ void run_self(const std::vector<std::string>& words) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   check(WIFEXITED(status) && WEXITSTATUS(status) == 0, ErrorKind::internal,
-        "bench: heddle {} ended with status {}", words.front(), status);
+        "bench: heddle {} ended with {}", words.front(),
+        WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
+                          : fmt::format("signal {}", WTERMSIG(status)));
 }
 
 int64_t peak_bytes_of_children() {

@@ -229,6 +229,10 @@ std::vector<TableRow> read_json_lines(const std::string& path,
     row.line = number;
     for (const std::string& column : columns) {
       const Json& cell = json.at(column, where);
+      if (cell.is_null()) {  // as an empty field of CSV
+        row.cells.emplace_back();
+        continue;
+      }
       check(cell.is_string() || cell.is_number() || cell.is_bool(), ErrorKind::data,
             "{}: '{}' is {}; a string or a number is needed", where, column, cell.describe());
       row.cells.push_back(cell.is_string() ? cell.as_string() : cell.dump());

@@ -99,7 +99,7 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
   const TokenModel& model = encoder.text.tokens();
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) {
-    const std::string whole = options.prompt + text;
+    const std::string whole(trimmed(options.prompt + text));  // as sentence-transformers does
     encodings.push_back(
         encode_truncated(encoder.text, options.lower_case ? lower_case(whole) : whole, cut));
   }

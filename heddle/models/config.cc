@@ -187,7 +187,11 @@ void ModelConfig::read(const Json& given, const std::string& source) {
       if (!value.is_null()) hub.labels = read_labels(value, source);
     } else if (key == "num_labels" || key == "_num_labels") {
       const std::string what = fmt::format("{}: key '{}'", source, key);
-      if (!json.contains("id2label")) hub.labels = numbered_labels(value.as_int(what), source);
+      const Json* const names = json.find("id2label");
+      const bool has_names = names != nullptr && !names->is_null();
+      if (!has_names && !value.is_null()) {
+        hub.labels = numbered_labels(value.as_int(what), source);
+      }
     } else if (key == kQuantizationKey && !value.is_null()) {
       check_quantization(value, source);
       hub.others[key] = value;

@@ -36,6 +36,11 @@ struct EncoderDecoderFacts {
   int64_t longest_target = kAnyLength;  ///< in tokens, start or end included
   int64_t cache_width = 0;              ///< scalars of a token's keys and values in each layer
   int64_t multiplied = 0;               ///< weights that products with a token's row read
+
+  /// Tokens of texts, or of sources where these have their own.
+  int64_t text_vocab_size() const {
+    return source_vocab_size > 0 ? source_vocab_size : target_vocab_size;
+  }
 };
 
 /// Checks that the special ids are tokens, as translating needs. Errors: data, naming `source`.

@@ -85,7 +85,7 @@ struct TransformerConfig {
       one_of({"interleaved", "halves"}));
     v("sinusoidal_frequencies", sinusoidal_frequencies, "exponents 2i/d, or i/(d/2 - 1)",
       one_of({"paper", "tensor2tensor"}));
-    // The largest position table that is made: beyond any sentence, within any memory.
+    // Beyond any sentence.
     v("max_position_embeddings", max_position_embeddings,
       "longest sequence in tokens, the end included", between(1, 1 << 24));
     v("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");

@@ -61,10 +61,12 @@ Positions Positions::learned(Parameter& table, int64_t offset) {
   return p;
 }
 
+// A config can promise more positions than memory holds.
 Positions Positions::sinusoidal(int64_t positions, int64_t width,
                                 const SinusoidalOptions& options) {
+  constexpr int64_t kMostAtOnce = 4096;
   Positions p;
-  p.fixed_ = sinusoidal_table(positions, width, options);
+  p.fixed_ = sinusoidal_table(std::min(positions, kMostAtOnce), width, options);
   p.options_ = options;
   return p;
 }

@@ -8,8 +8,11 @@
 namespace heddle {
 namespace {
 
+// Of a shape without elements any will do, and products of its axes may overflow.
 std::array<int64_t, Shape::kMaxRank> row_major(const Shape& shape) {
   std::array<int64_t, Shape::kMaxRank> strides{};
+  strides.fill(1);
+  if (shape.elements() == 0) return strides;
   int64_t step = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     strides[axis] = step;
@@ -59,6 +62,7 @@ Tensor Tensor::view_of(std::shared_ptr<Storage> storage, int64_t offset_bytes, c
 }
 
 bool Tensor::contiguous() const {
+  if (elements() == 0) return true;
   int64_t step = 1;
   for (int axis = rank() - 1; axis >= 0; --axis) {
     if (shape_[axis] != 1 && strides_[axis] != step) return false;

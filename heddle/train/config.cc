@@ -168,6 +168,15 @@ void TrainConfig::check(const std::string& source) const {
       adam_epsilon >= 1e-30 || optimizer.starts_with("sgd"), ErrorKind::usage,
       "{}: `adam_epsilon` is {}; from 1e-30 on no weight without a gradient is divided by 0",
       source, adam_epsilon);
+  const TrainConfig untold;
+  for (const auto& [key, is_told] : std::initializer_list<std::pair<const char*, bool>>{
+           {"lora_targets", lora_targets != untold.lora_targets},
+           {"lora_alpha", lora_alpha != untold.lora_alpha},
+           {"lora_merge", lora_merge != untold.lora_merge}}) {
+    heddle::check(!is_told || lora_rank > 0, ErrorKind::usage,
+                  "{}: {} is of adapters, and there are none; give `lora_rank`", source,
+                  field_name(key));
+  }
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
                 "{}: the run has no end; give `max_updates` or `max_minutes`", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,

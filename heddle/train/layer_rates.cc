@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "heddle/infer/loading/adapter.h"
+
 namespace heddle::train {
 namespace {
 
@@ -46,12 +48,19 @@ LayerRates::LayerRates(const nn::Parameters& parameters, double decay) {
     const auto layer = layer_of((*p)->name());
     const int64_t steps = layer ? depths[layer->stack] - 1 - layer->number : below;
     if (layer) below = depths[layer->stack];
-    factors_[(*p)->name()] = std::pow(decay, static_cast<double>(steps));
+    for (const nn::Part& part : (*p)->parts()) {
+      factors_[part.name] = std::pow(decay, static_cast<double>(steps));
+    }
   }
 }
 
 double LayerRates::factor(const nn::Parameter& parameter) const {
-  const auto at = factors_.find(parameter.name());
+  std::string name = parameter.name();
+  if (name.starts_with(kAdapterPrefix)) name.erase(0, std::string_view(kAdapterPrefix).size());
+  for (const std::string_view matrix : {".lora_A", ".lora_B"}) {
+    if (const size_t at = name.find(matrix); at != name.npos) name.erase(at, matrix.size());
+  }
+  const auto at = factors_.find(name);
   return at == factors_.end() ? 1 : at->second;
 }
 

@@ -59,6 +59,8 @@ std::unique_ptr<TrainingLoop> set_up(const RunSettings& settings, const RunOptio
     set_aside(run, state);
   } else if (!goes_on) {
     clear_run(run, state);
+  } else if (!state.holds_state()) {
+    clear_tokenizers(run);  // of data that may be others now
   }
   remove_temporaries(run);
   if (!goes_on) save_settings(run, settings);

@@ -84,6 +84,7 @@ void TrainingLoop::begin() {
     p_ = *saved;
     if (std::isnan(p_.best_cost)) p_.best_cost = p_.best.cost(config_.select);  // not named there
     if (leads()) warn_of_differences();
+    run_.dropout.update = static_cast<uint64_t>(p_.update);
     task_->parameters_changed();
     task_->carry_on(carried, p_.epoch, p_.batch);
     log_info("resuming {} at update {}", out_, p_.update);

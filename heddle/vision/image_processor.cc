@@ -59,8 +59,14 @@ int64_t length(const Json& json, std::string_view key, const std::string& source
   return value;
 }
 
+// Files of transformers' fast processors have null where nothing is set.
+bool is_set(const Json& json, std::string_view key) {
+  const Json* const value = json.find(key);
+  return value != nullptr && !value->is_null();
+}
+
 bool flag(const Json& json, std::string_view key, bool otherwise, const std::string& source) {
-  return json.contains(key) ? json.get_bool(key, source) : otherwise;
+  return is_set(json, key) ? json.get_bool(key, source) : otherwise;
 }
 
 ImageSize height_and_width(const Json& json, std::string_view key, const std::string& source) {
@@ -100,9 +106,11 @@ Json list_of(const std::array<double, Image::kChannels>& values) {
   return Json(std::vector<double>(values.begin(), values.end()));
 }
 
-// The shorter edge is cut to `edge` of edge / share pixels, or from 384 on nothing is cut.
+constexpr int64_t kUncut = 384;
+
+// The shorter edge is cut to `edge` of edge / share pixels, or from kUncut on nothing is cut.
 void crop_of_shortest_edge(ImageProcessor& p, int64_t edge, double share) {
-  if (edge >= 384) {
+  if (edge >= kUncut) {
     p.size = {edge, edge};
     return;
   }
@@ -124,15 +132,15 @@ void read_size(ImageProcessor& p, const Json& json, LengthMeans meaning,
   int64_t edge = 0;
   if (!size.is_object()) {
     edge = length(json, "size", source);
-    p.longest_edge = json.contains("max_size") ? length(json, "max_size", source) : 0;
-  } else if (size.contains("shortest_edge")) {
+    p.longest_edge = is_set(json, "max_size") ? length(json, "max_size", source) : 0;
+  } else if (is_set(size, "shortest_edge")) {
     edge = length(size, "shortest_edge", source);
-    p.longest_edge = size.contains("longest_edge") ? length(size, "longest_edge", source) : 0;
+    p.longest_edge = is_set(size, "longest_edge") ? length(size, "longest_edge", source) : 0;
   }
   if (edge == 0) {
     p.size = height_and_width(json, "size", source);
   } else if (meaning == LengthMeans::crop_of_shortest_edge) {
-    crop_of_shortest_edge(p, edge, share(json, source));
+    crop_of_shortest_edge(p, edge, edge < kUncut ? share(json, source) : 1);
   } else if (size.is_object() || meaning == LengthMeans::shortest_edge) {
     p.shortest_edge = edge;
   } else {
@@ -183,11 +191,11 @@ ImageProcessor ImageProcessor::of_hub(const Json& json, const std::string& sourc
   if (p.do_resize) {
     read_size(p, json, meaning, source);
     // DETR's first files do not say it, nor could its processor do otherwise.
-    const bool is_silent = !json.contains("resample") && p.longest_edge > 0;
+    const bool is_silent = !is_set(json, "resample") && p.longest_edge > 0;
     p.resample = resample_of(is_silent ? 2 : json.get_int("resample", source), source);
   }
   p.do_rescale = flag(json, "do_rescale", true, source);
-  if (json.contains("rescale_factor")) p.rescale_factor = json.get_double("rescale_factor", source);
+  if (is_set(json, "rescale_factor")) p.rescale_factor = json.get_double("rescale_factor", source);
   if (json.get_bool("do_normalize", source))
     read_normal(p, json, "image_mean", "image_std", source);
   return p;

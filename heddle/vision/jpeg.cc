@@ -69,15 +69,15 @@ bool read_header(JpegReader& reader, std::span<const std::byte> bytes) {
   return true;
 }
 
-// A row of cyan, magenta, yellow and black. Files of Adobe's hold the light that is left, not the
-// ink. As Pillow computes it: what black leaves, less each colour's share of that.
-void to_rgb(const uint8_t* cmyk, int64_t width, bool is_light, uint8_t* rgb) {
+// A row of cyan, magenta, yellow and black, which hold the light that is left, not the ink, as
+// files of Adobe's do and, to Pillow, all. As it computes them: what black leaves, less each
+// colour's share of that.
+void to_rgb(const uint8_t* cmyk, int64_t width, uint8_t* rgb) {
   for (int64_t x = 0; x < width; ++x) {
-    const uint8_t* ink = cmyk + 4 * x;
-    const uint8_t flip = is_light ? 0xff : 0;
-    const int light = 255 - (ink[3] ^ flip);
+    const uint8_t* left = cmyk + 4 * x;
+    const int light = left[3];
     for (int c = 0; c < 3; ++c) {
-      const int product = (ink[c] ^ flip) * light + 128;
+      const int product = (255 - left[c]) * light + 128;
       rgb[3 * x + c] = static_cast<uint8_t>(std::max(0, light - ((product + (product >> 8)) >> 8)));
     }
   }
@@ -92,7 +92,7 @@ bool read_rows(JpegReader& reader, Image& image, uint8_t* row) {
     const bool is_rgb = reader.jpeg.out_color_space == JCS_RGB;
     JSAMPROW place = is_rgb ? rgb : row;
     jpeg_read_scanlines(&reader.jpeg, &place, 1);
-    if (!is_rgb) to_rgb(row, image.width, reader.jpeg.saw_Adobe_marker, rgb);
+    if (!is_rgb) to_rgb(row, image.width, rgb);
   }
   jpeg_finish_decompress(&reader.jpeg);
   return true;

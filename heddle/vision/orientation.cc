@@ -1,5 +1,5 @@
-// EXIF: a TIFF file in the first APP1 segment of that name; of its first directory one entry
-// counts.
+// EXIF: a TIFF file in the first APP1 segment of that name of a JPEG file, or in a PNG file's chunk
+// eXIf; of its first directory one entry counts.
 #include "heddle/vision/orientation.h"
 
 #include <algorithm>
@@ -49,12 +49,28 @@ std::string_view exif_segment(std::string_view file) {
   return {};
 }
 
+// Nothing if there is no such chunk.
+std::string_view exif_chunk(std::string_view file) {
+  const Numbers numbers{file};
+  for (size_t at = 8; at + 12 <= file.size();) {  // length, name, content, checksum
+    const size_t length = numbers.at(at, 4);
+    if (file.substr(at + 4, 4) == "eXIf") return file.substr(at + 8, length);
+    at += 12 + length;
+  }
+  return {};
+}
+
+std::string_view exif_data(std::string_view file) {
+  const auto bytes = std::as_bytes(std::span(file));
+  if (is_jpeg(bytes)) return exif_segment(file);
+  return is_png(bytes) ? exif_chunk(file) : std::string_view();
+}
+
 }  // namespace
 
 int exif_orientation(std::span<const std::byte> file) {
   constexpr uint32_t kOrientation = 0x112, kShort = 3, kLong = 4;
-  if (!is_jpeg(file)) return 1;
-  Numbers tiff{exif_segment({reinterpret_cast<const char*>(file.data()), file.size()})};
+  Numbers tiff{exif_data({reinterpret_cast<const char*>(file.data()), file.size()})};
   tiff.is_little_endian = tiff.bytes.starts_with("II*\0"sv);
   if (!tiff.is_little_endian && !tiff.bytes.starts_with("MM\0*"sv)) return 1;
   const size_t directory = tiff.at(4, 4);

@@ -5,8 +5,8 @@
 
 namespace heddle {
 
-/// The orientation in the EXIF data of a JPEG file, 1 to 8: how its rows and columns are to be
-/// turned. 1, as they are, for other bytes, and where it does not say or its data are damaged.
+/// The orientation in the EXIF data of a JPEG or PNG file, 1 to 8: how its rows and columns are to
+/// be turned. 1, as they are, for other bytes, and where it does not say or its data are damaged.
 /// Source: CIPA DC-008 (EXIF 2.32), section 4.6.4 A; TIFF 6.0, section 2.
 int exif_orientation(std::span<const std::byte> file);
 

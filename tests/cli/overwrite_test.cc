@@ -95,6 +95,18 @@ TEST_F(Overwrite, kept_run_outlives_another_overwrite_and_may_be_moved_elsewhere
   EXPECT_EQ(run_heddle({"train", "--out", run_.string()}).exit_code, 0);
 }
 
+// A folder of that name that somebody else made.
+TEST_F(Overwrite, folder_called_replaced_that_holds_no_run_is_let_alone) {
+  fs::create_directories(run_ / "replaced");
+  write_file(run_ / "replaced" / "log.jsonl", "of somebody else\n");
+  const std::string log = read_file(run_ / "log.jsonl");
+  EXPECT_TRUE(
+      contains(run_heddle({"train", "--out", run_.string()}).err, "is finished: 5 updates"));
+  EXPECT_EQ(read_file(run_ / "log.jsonl"), log);
+  EXPECT_EQ(read_file(run_ / "replaced" / "log.jsonl"), "of somebody else\n");
+  EXPECT_TRUE(contains(train(updates(6), {"--overwrite"}).err, "is in the way"));
+}
+
 TEST_F(Overwrite, start_that_fails_leaves_the_old_run_as_it_was) {
   train::TrainConfig config = updates(5);
   config.stack.set("vocab_size", 5000);  // more than the text gives

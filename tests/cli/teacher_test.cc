@@ -189,6 +189,10 @@ TEST_F(Teacher, what_cannot_be_taught_is_refused) {
   }
   expect_refused(taught("none", {"--teacher-feature-layers", "1"}), 2, "imitate nothing");
   expect_refused(taught("none", {"--labelled-in-batch", "8"}), 2, "all images have labels");
+  expect_refused(taught("none", {"--labelled-in-batch", "8", "--label-share", "0.9999"}), 2,
+                 "each of the 400 images has a label");
+  expect_refused(train("none", {"--lora-targets", "query", "--max-updates", "2"}), 2,
+                 "--lora-targets is of adapters, and there are none");
   expect_refused(taught("none", {"--labelled-in-batch", "32"}), 2, "leaves no place");
   expect_refused(taught("none", {"--unlabelled", path("gone")}), 3, "gone");
   expect_refused(train("none", {"--teacher", path("gone"), "--max-updates", "2"}), 3, "gone");

@@ -32,7 +32,7 @@ TEST_P(PositionsOfAnotherSize, saved_model_of_that_size_gives_the_same_bits_with
   config["image_size"] = Json::Array{pixels.size.height, pixels.size.width};
   nn::Parameters parameters(7);
   const auto larger = make_model(nn::Scope(parameters), config, "config.json");
-  EXPECT_TRUE(copy_weights(model.parameters, *model.model, parameters, *larger).empty());
+  EXPECT_TRUE(copy_weights(model.parameters, *model.model, parameters, *larger).alone.empty());
   const TemporaryFolder folder;
   save_model(folder.path(), *larger, parameters);
 
@@ -59,6 +59,60 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, PositionsOfAnotherSize,
                                            Case{"deit", "deit.embeddings.position_embeddings", 2}),
                          [](const auto& one) { return std::string(one.param.name); });
 
+// Rows of classes go by their names.
+TEST(CopyWeights, classes_of_the_same_names_are_put_in_order_and_others_begin_anew) {
+  const auto config = [](const char* labels) {
+    Json json = Json::parse(R"({"model_type": "bert", "vocab_size": 20, "hidden_size": 8,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+        "architectures": ["BertForSequenceClassification"]})");
+    json["id2label"] = Json::parse(labels);
+    return json;
+  };
+  nn::Parameters from(3);
+  const auto model = make_model(nn::Scope(from), config(R"({"0": "World", "1": "Sports"})"));
+  const auto values = [](const nn::Parameters& parameters, const std::string& name) {
+    for (const auto& p : parameters.all()) {
+      if (p->name() == name) return p->value().to_floats();
+    }
+    return std::vector<float>();
+  };
+  const std::vector<float> old = values(from, "classifier.weight");
+  ASSERT_EQ(old.size(), 16u);
+
+  nn::Parameters turned(4);
+  const auto other = make_model(nn::Scope(turned), config(R"({"0": "Sports", "1": "World"})"));
+  EXPECT_TRUE(copy_weights(from, *model, turned, *other).alone.empty());
+  const std::vector<float> now = values(turned, "classifier.weight");
+  EXPECT_TRUE(std::equal(now.begin(), now.begin() + 8, old.begin() + 8));
+  EXPECT_TRUE(std::equal(now.begin() + 8, now.end(), old.begin()));
+
+  nn::Parameters fresh(5);
+  const auto renamed = make_model(nn::Scope(fresh), config(R"({"0": "good", "1": "bad"})"));
+  const std::vector<float> begun = values(fresh, "classifier.weight");
+  EXPECT_EQ(copy_weights(from, *model, fresh, *renamed).alone,
+            (std::vector<std::string>{"classifier.weight", "classifier.bias"}));
+  EXPECT_EQ(values(fresh, "classifier.weight"), begun);
+
+  nn::Parameters numbered(6);
+  const auto plain = make_model(nn::Scope(numbered), config(R"({"0": "LABEL_0", "1": "LABEL_1"})"));
+  EXPECT_TRUE(copy_weights(from, *model, numbered, *plain).alone.empty());
+  EXPECT_EQ(values(numbered, "classifier.weight"), old);
+}
+
+TEST(CopyWeights, what_the_smaller_model_has_no_place_for_is_named) {
+  nn::Parameters from(3), to(4);
+  const char* const config = R"({"model_type": "bert", "vocab_size": 20, "hidden_size": 8,
+      "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": )";
+  const auto large = make_model(nn::Scope(from), Json::parse(std::string(config) + "2}"));
+  const auto small = make_model(nn::Scope(to), Json::parse(std::string(config) + "1}"));
+  const CopiedWeights copied = copy_weights(from, *large, to, *small);
+  EXPECT_TRUE(copied.alone.empty());
+  EXPECT_FALSE(copied.left_out.empty());
+  for (const std::string& name : copied.left_out) {
+    EXPECT_NE(name.find("layer.1."), name.npos) << name;
+  }
+}
+
 TEST(PositionsOfAxes, model_of_another_size_gives_the_same_bits_without_interpolation) {
   ImageFixture fixture("timm/vit_axes");
   const LoadedModel model = fixture.load();
@@ -67,7 +121,7 @@ TEST(PositionsOfAxes, model_of_another_size_gives_the_same_bits_without_interpol
   config["image_size"] = Json::Array{images.sizes[0].height, images.sizes[0].width};
   nn::Parameters parameters(7);
   const auto larger = make_model(nn::Scope(parameters), config, "config.json");
-  EXPECT_TRUE(copy_weights(model.parameters, *model.model, parameters, *larger).empty());
+  EXPECT_TRUE(copy_weights(model.parameters, *model.model, parameters, *larger).alone.empty());
   EXPECT_EQ(larger->as<ImageModel>()->grid_positions()->table().shape(), Shape({4 + 5, 12}));
   EXPECT_EQ(outputs(*larger, images), outputs(*model.model, images));
 }

@@ -83,6 +83,22 @@ TEST_F(ModelDir, saving_another_config_never_leaves_the_old_weights) {
   EXPECT_EQ(load_model(path).model->width(), 16);
 }
 
+// A full disk, in other words: the weights that are there stay until the new ones are.
+TEST_F(ModelDir, weights_that_cannot_be_saved_leave_the_old_model) {
+  TransformerConfig other = small_config(shared_tokenizer().vocab_size());
+  other.d_model = 16;
+  SmallModel m(other);
+  m.parameters.all()[0]->value().data<float>()[0] = 1e30f;  // beyond f16
+  const std::string before = read_file(path + "/model.safetensors");
+  const std::vector<std::string> files = list_directory(path);
+  EXPECT_THROW(save_model(path, *m.made, m.parameters,
+                          {.tokenizer = &shared_tokenizer(), .dtype = DType::f16}),
+               Error);
+  EXPECT_EQ(read_file(path + "/model.safetensors"), before);
+  EXPECT_EQ(list_directory(path), files);
+  EXPECT_EQ(load_model(path).model->width(), 32);
+}
+
 TEST_F(ModelDir, bookkeeping_keys_of_hugging_face_are_tolerated) {
   change_config("{", "{\"transformers_version\": \"4.40.0\", \"torch_dtype\": \"float32\",");
   EXPECT_NO_THROW(load_translation_model(path));

@@ -62,6 +62,29 @@ TEST(TextStream, prompt_and_continuation_make_the_whole_text_wherever_they_are_c
   }
 }
 
+// Long texts are not decoded again from their beginning.
+TEST(TextStream, long_text_is_that_of_all_its_tokens) {
+  std::string long_text;
+  for (int i = 0; i < 40; ++i) long_text += std::string(kText) + " books ";
+  const Ids tokens = tokenizer().encode(long_text);
+  ASSERT_GT(tokens.size(), 600u);
+  const std::string whole = tokenizer().decode(tokens);
+  for (const size_t cut : {size_t{0}, size_t{7}}) {
+    TextStream text(tokenizer(), std::span(tokens).first(cut), {"never there"});
+    const std::string rest = joined(stream(text, Ids(tokens.begin() + cut, tokens.end())));
+    EXPECT_EQ(rest, text.text());
+    EXPECT_EQ(tokenizer().decode(std::span(tokens).first(cut)) + rest, whole) << cut;
+  }
+  // Across what is decoded no more.
+  for (size_t n = 60; n < 90; ++n) {
+    const std::string before = tokenizer().decode(std::span(tokens).first(n));
+    const std::string stop = whole.substr(before.size() - 3, 6);
+    TextStream text(tokenizer(), {}, {stop});
+    stream(text, tokens);
+    EXPECT_EQ(text.text(), whole.substr(0, whole.find(stop))) << n;
+  }
+}
+
 TEST(TextStream, unfinished_character_at_the_end_is_given_at_last) {
   Ids tokens = tokenizer().encode("a €");
   tokens.pop_back();

@@ -90,6 +90,27 @@ TEST(Protocol, a_link_on_another_site_leads_here_and_its_scripts_do_not) {
             403);
 }
 
+// On another port of the same machine too; where browsers say no more, by the name of the page's.
+TEST(Protocol, pages_of_other_servers_are_refused_and_its_own_is_not) {
+  const Running running;
+  const std::string own = "localhost:" + std::to_string(running.port());
+  const auto status = [&](const std::string& fields) {
+    const std::string body = R"({"text": "a dog"})";
+    return ask(running.port(),
+               fmt::format("POST /v1/translations HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n"
+                           "Content-Length: {}\r\n\r\n{}",
+                           own, fields, body.size(), body))
+        .status;
+  };
+  EXPECT_EQ(status(""), 200);
+  EXPECT_EQ(status("Origin: http://" + own + "\r\n"), 200);
+  EXPECT_EQ(status("Sec-Fetch-Site: same-origin\r\nOrigin: https://behind.a.proxy\r\n"), 200);
+  EXPECT_EQ(status("Sec-Fetch-Site: same-site\r\n"), 403);
+  EXPECT_EQ(status("Origin: http://localhost:1\r\n"), 403);
+  EXPECT_EQ(status("Origin: http://evil.example\r\n"), 403);
+  EXPECT_EQ(status("Origin: null\r\n"), 403);
+}
+
 TEST(Protocol, old_clients_hear_that_their_connection_is_kept) {
   const Running running;
   Client client(running.port());

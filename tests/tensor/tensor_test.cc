@@ -51,6 +51,14 @@ TEST(Tensor, slice_shares_memory_and_keeps_strides) {
   EXPECT_EQ(y.rows().stride, 6);
 }
 
+TEST(Tensor, without_elements_is_contiguous_however_large_its_other_axes_are) {
+  const Tensor vast = Tensor::zeros({0, int64_t{1} << 40, int64_t{1} << 40}, DType::f32);
+  EXPECT_TRUE(vast.contiguous());
+  const Tensor columns = Tensor::zeros({0, 8}, DType::f32).slice(1, 2, 4);
+  EXPECT_TRUE(columns.contiguous());
+  EXPECT_EQ(columns.view({4, 0}).shape(), Shape({4, 0}));
+}
+
 TEST(Tensor, slice_beyond_an_axis_is_a_shape_error) {
   EXPECT_THROW(counting({4, 6}).slice(1, 4, 3), Error);
   EXPECT_THROW(counting({4, 6}).slice(0, -1, 2), Error);

@@ -107,7 +107,131 @@ TEST(ChatTemplate, what_it_must_not_do_is_refused_with_its_line) {
               " }}",
           {"levels"});
   refuses("{{ 9223372036854775807 + 1 }}", {"64 bits"});
+  refuses(
+      "{% set q = namespace() %}{% for i in [1] %}{% macro m() %}{{ i }}{% endmacro %}"
+      "{% set q.m = m %}{% endfor %}{{ q.m() }}",
+      {"macro m", "over"});
   refuses("{{ \"\xFF a b\" | wordcount }}", {"here", "not UTF-8"});
+}
+
+// What transformers 5.24 with jinja2 3.1.6 renders, Python 3.11 beneath.
+using Rendered = std::vector<std::pair<std::string, std::string>>;
+
+void expect_rendered(const Rendered& all) {
+  const std::vector<std::pair<std::string, JinjaValue>> values = {
+      {"x", JinjaValue::of_json(Json::parse("[3, 1, 2]"))},
+      {"d", JinjaValue::of_json(Json::parse(R"({"k": 1, "b": {"z": [], "y": {}}, "é": "ü😀"})"))}};
+  for (const auto& [source, wanted] : all) {
+    const auto [text, reason] =
+        rendered([&] { return render_jinja(*parse_jinja(source), {.variables = values}); });
+    EXPECT_EQ(reason, "") << source;
+    EXPECT_EQ(text, wanted) << source;
+  }
+}
+
+TEST(ChatTemplate, tojson_takes_what_json_dumps_does) {
+  expect_rendered(
+      {{"{{ d|tojson(ensure_ascii=true) }}",
+        R"({"k": 1, "b": {"z": [], "y": {}}, "\u00e9": "\u00fc\ud83d\ude00"})"},
+       {"{{ '\x7F\n\\x01'|tojson(true) }}", R"("\u007f\n\u0001")"},
+       {"{{ d|tojson(2) }}",
+        R"({"k": 1, "b": {"z": [], "y": {}}, "\u00e9": "\u00fc\ud83d\ude00"})"},
+       {"{{ d.b|tojson(false, 1) }}", "{\n \"z\": [],\n \"y\": {}\n}"},
+       {"{{ d.b|tojson(indent='\\t') }}", "{\n\t\"z\": [],\n\t\"y\": {}\n}"},
+       {"{{ d.b|tojson(indent=-1) }}", "{\n\"z\": [],\n\"y\": {}\n}"},
+       {"{{ d.b|tojson(indent=none) }}", R"({"z": [], "y": {}})"},
+       {"{{ d|tojson(separators=(',', ':')) }}", R"({"k":1,"b":{"z":[],"y":{}},"é":"ü😀"})"},
+       {"{{ x|tojson(indent=1, separators=[', ', ':']) }}", "[\n 3, \n 1, \n 2\n]"},
+       {"{{ d|tojson(sort_keys=true) }}", R"({"b": {"y": {}, "z": []}, "k": 1, "é": "ü😀"})"},
+       {"{{ {2: 1, 1.5: 2, true: 3}|tojson(false, none, none, true) }}",
+        R"({"true": 3, "1.5": 2, "2": 1})"}});
+}
+
+TEST(ChatTemplate, methods_of_texts_look_between_a_start_and_an_end) {
+  expect_rendered({{"{{ 'abcabc'.find('c', 3) }}", "5"},
+                   {"{{ 'abcabc'.find('c', -3, -1) }}", "-1"},
+                   {"{{ 'abc'.find('b', none, 2) }}", "1"},
+                   {"{{ 'äöüä'.find('ä', 1) }}", "3"},
+                   {"{{ 'abc'.find('', 3) }}{{ 'abc'.find('', 4) }}", "3-1"},
+                   {"{{ 'abcabc'.rfind('a', 0, 3) }}{{ 'abc'.rfind('', 1, 2) }}", "02"},
+                   {"{{ 'abcabc'.index('a', 1) }}{{ 'abcabc'.count('b', 2) }}", "31"},
+                   {"{{ 'abc'.count('', 1) }}{{ 'abc'.count('', 5) }}", "30"},
+                   {"{{ 'abc'.startswith('b', 1) }}{{ 'abc'.endswith('b', 0, -1) }}", "TrueTrue"},
+                   {"{{ 'abc'.startswith('', 4) }}", "False"}});
+}
+
+TEST(ChatTemplate, splitlines_ends_lines_where_python_does) {
+  const std::string text = "'a\\nb\\r\\n\\rc\xE2\x80\xA8'";
+  expect_rendered({{"{{ " + text + ".splitlines() }}", "['a', 'b', '', 'c']"},
+                   {"{{ " + text + ".splitlines(true)|tojson }}",
+                    "[\"a\\n\", \"b\\r\\n\", \"\\r\", \"c\xE2\x80\xA8\"]"},
+                   {"{{ 'a\\nb'.splitlines(keepends=true) }}", "['a\\n', 'b']"},
+                   {"{{ '\\n'.splitlines() }}{{ ''.splitlines() }}", "[''][]"}});
+}
+
+TEST(ChatTemplate, break_and_continue_act_on_the_loop_around_them) {
+  const std::string at_1 = "{% if i == 1 %}{% break %}{% endif %}",
+                    not_1 = "{% if i == 1 %}{% continue %}{% endif %}", each = "{% for i in x %}",
+                    end = "{{ i }}{% endfor %}";
+  expect_rendered(
+      {{each + "{% set a %}q" + at_1 + "{% endset %}{{ a }}" + end, "q3"},
+       {each + "{% set a %}q" + not_1 + "{% endset %}{{ a }}" + end, "q3q2"},
+       {each + "{% set a | upper %}q" + not_1 + "{% endset %}{{ a }}" + end, "Q3Q2"},
+       {each + "{% filter upper %}q" + at_1 + "{% endfilter %}" + end, "Q3"},
+       {each + "{% for j in [] %}{% else %}" + at_1 + "e{% endfor %}" + end, "e3"},
+       {each + "{% for j in [] %}{% else %}" + not_1 + "e{% endfor %}" + end, "e3e2"},
+       {each + "{% for j in x %}{% set a %}" + at_1 + "{% endset %}{{ j }}{% endfor %}" + end,
+        "312313122"}});
+}
+
+TEST(ChatTemplate, macros_see_what_is_around_their_definition) {
+  expect_rendered(
+      {{"{% for i in x %}{% macro m(a) %}{{ i }}{{ loop.index }}{{ a }}{% endmacro %}{{ m(9) }} "
+        "{% endfor %}",
+        "319 129 239 "},
+       {"{% for i in x %}{% set y = i * 2 %}{% macro m(a=i) %}{{ y }}{{ a }}{% endmacro %}"
+        "{{ m() }} {% endfor %}",
+        "63 21 42 "},
+       {"{% macro o(p) %}{% macro n() %}{{ p }}{% endmacro %}{{ n() }}{{ n() }}{% endmacro %}"
+        "{{ o(4) }}",
+        "44"},
+       {"{% macro m() %}{{ i }}{% endmacro %}{% for i in x %}{{ m() }}.{% endfor %}", "..."}});
+}
+
+TEST(ChatTemplate, attr_gives_attributes_and_no_items) {
+  expect_rendered({{"{{ d|attr('k') is defined }}{{ d.k }}{{ d['k'] }}", "False11"},
+                   {"{{ (d|attr('keys'))()|list }}", "['k', 'b', 'é']"},
+                   {"{{ namespace(a=1)|attr('a') }}", "1"},
+                   {"{% for i in x %}{{ loop|attr('index') }}{% endfor %}", "123"}});
+}
+
+TEST(ChatTemplate, arguments_that_nobody_reads_are_refused_by_the_name_of_what_they_are_given) {
+  const auto refuses = [](const std::string& value, const std::vector<std::string>& parts) {
+    expect_error(ErrorKind::data, parts, [&] { of_source("{{ " + value + " }}"); });
+  };
+  refuses("[1]|tojson(foo=1)", {"tojson", "'foo'"});
+  refuses("[1]|tojson(true, none, none, true, 1)", {"tojson", "4", "5"});
+  refuses("[1]|tojson(true, ensure_ascii=true)", {"tojson", "'ensure_ascii' twice"});
+  refuses("[1]|tojson(separators=(',',))", {"tojson", "separators"});
+  refuses("{(1, 2): 3}|tojson", {"tojson", "list"});
+  refuses("[1]|sort(revers=true)", {"sort", "'revers'"});
+  refuses("[1]|first(1)", {"first", "0", "1"});
+  refuses("'12'|int(0, 16)", {"int", "1", "2"});
+  refuses("'12'|int(base=16)", {"int", "'base'"});
+  refuses("[1]|select(foo=1)", {"select", "'foo'"});
+  refuses("[{}]|map(attribute='a', b=1)", {"map", "'b'"});
+  refuses("[1]|map('round', foo=1)", {"round", "'foo'"});
+  refuses("'%s'|format(a=1)", {"format", "'a'"});
+  refuses("'a'.find('a', 0, 1, 2)", {"find", "3", "4"});
+  refuses("'a'.find('a', start=1)", {"find", "'start'"});
+  refuses("'a b'.split(' ', 1, 2)", {"split", "2", "3"});
+  refuses("'a'.upper(1)", {"upper"});
+  refuses("{}.get('k', default=1)", {"get", "'default'"});
+  refuses("{}.items(1)", {"items"});
+  refuses("[1].count(1, 2)", {"count", "1", "2"});
+  refuses("none|e(1)", {"e takes"});
+  refuses("messages.index(1, 2, a=3)", {"index"});
+  refuses("[1]|map('upper', 1)", {"upper"});
 }
 
 TEST(ChatTemplate, messages_must_be_messages) {

@@ -66,6 +66,26 @@ TEST(ToolCalls, what_is_none_stays_text_to_the_byte) {
   }
 }
 
+TEST(ToolCalls, an_answer_keeps_an_end_that_might_have_begun_or_ended_a_call) {
+  for (const ToolCallForm form : kForms) {
+    for (const std::string text : {"<", "std::vector<", "<tool_call>", "a <tool_call>",
+                                   "<tool_call>\n", "<tool_call></tool", "</tool_call"}) {
+      expect_read(form, text, text);
+    }
+  }
+}
+
+TEST(ToolCalls, what_ends_a_call_is_dropped_behind_one_alone) {
+  const std::string call = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}";
+  const auto reads = [](const std::string& text, const std::string& wanted) {
+    EXPECT_EQ(read(ToolCallForm::tagged, text, 1), wanted) << text;
+  };
+  reads(call + "\n</tool_c", "|now({})|");
+  reads(call + "</tool_call> std::vector<", "|now({})| std::vector<");
+  reads(call + "</tool_call>\n<tool_call>", "|now({})|\n<tool_call>");
+  expect_read(ToolCallForm::tagged, "</tool_call", "</tool_call", true);
+}
+
 TEST(ToolCalls, behind_an_opening_and_up_to_a_number_of_them) {
   const std::string call = R"({"name": "now", "arguments": {}})";
   expect_read(ToolCallForm::tagged, call, "|now({})|", true);

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <random>
+
 #include "heddle/base/json/json.h"
 #include "tests/base/temporary.h"
 
@@ -47,6 +51,59 @@ TEST(WordPieces, most_frequent_neighbours_are_joined_first) {
   const std::vector<int32_t> ids = t.encode("LOWEST");
   EXPECT_EQ(t.token(ids.at(0)), "low");
   EXPECT_EQ(t.token(ids.at(1)), "##est");
+}
+
+// What counting all neighbours anew before each joining gives, of words of a, b and c.
+std::vector<std::string> tokens_by_counting(const std::vector<std::string>& words, size_t most) {
+  std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
+                                     "##a",   "b",     "##b",   "c",     "##c"};
+  std::vector<std::vector<size_t>> split;
+  for (const std::string& word : words) {
+    split.emplace_back();
+    for (const char c : word) {
+      split.back().push_back(5 + 2 * static_cast<size_t>(c - 'a') + !split.back().empty());
+    }
+  }
+  while (tokens.size() < most) {
+    std::map<std::pair<size_t, size_t>, int> counts;
+    for (const auto& word : split) {
+      for (size_t k = 0; k + 1 < word.size(); ++k) ++counts[{word[k], word[k + 1]}];
+    }
+    const auto best =
+        std::ranges::max_element(counts, {}, [](const auto& counted) { return counted.second; });
+    if (best == counts.end() || best->second < 2) return tokens;
+    const auto [first, second] = best->first;
+    for (auto& word : split) {
+      for (size_t k = 0; k + 1 < word.size(); ++k) {
+        if (word[k] != first || word[k + 1] != second) continue;
+        word[k] = tokens.size();
+        word.erase(word.begin() + static_cast<int64_t>(k) + 1);
+      }
+    }
+    tokens.push_back(tokens[first] + tokens[second].substr(2));
+  }
+  return tokens;
+}
+
+TEST(WordPieces, tokens_are_those_that_counting_anew_before_each_of_them_gives) {
+  std::mt19937 random(1);
+  for (int times = 0; times < 20; ++times) {
+    std::vector<std::string> words = {"aabbcc", "bab", "cac"};
+    std::string text = "aabbcc bab cac";
+    for (int i = 0; i < 100; ++i) {
+      std::string& word = words.emplace_back();
+      for (uint32_t letters = 1 + random() % 9; letters > 0; --letters) {
+        word += static_cast<char>('a' + random() % 3);
+      }
+      text += " " + word;
+    }
+    const std::vector<std::string> texts = {text}, wanted = tokens_by_counting(words, 150);
+    const Tokenizer t = train_word_pieces(texts, 150);
+    ASSERT_EQ(t.vocab_size(), std::ssize(wanted));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(t.token(static_cast<int32_t>(i)), wanted[i]) << text;
+    }
+  }
 }
 
 TEST(WordPieces, fewer_tokens_than_characters_are_refused) {

@@ -34,6 +34,27 @@ TEST(LayerRates, fall_from_the_head_to_the_embeddings) {
   EXPECT_EQ(factor_of(rates, parameters, "bert.embeddings.word_embeddings.weight"), 0.25);
 }
 
+// Keys stand in one matrix with queries and values, and are parameters of their own where parts are
+// trained; adapters have the rates of what they stand on.
+TEST(LayerRates, parts_and_adapters_fall_as_the_matrices_do) {
+  nn::Parameters parameters{3}, own{4};
+  StackConfig stack = tiny_bert("sequence_classification").stack;
+  stack.hub().head = Head::sequence_classes;
+  stack.set("num_hidden_layers", 2);
+  const auto model = stack.make(nn::Scope(parameters));
+  const LayerRates rates(parameters, 0.5);
+  const std::string layer = "bert.encoder.layer.0.attention.self.";
+  for (const std::string& name : {layer + "key.weight", layer + "value.bias",
+                                  "base_model.model." + layer + "key.lora_A.weight",
+                                  "base_model.model." + layer + "query.lora_B.weight",
+                                  "base_model.model." + layer + "value.weight"}) {
+    EXPECT_EQ(
+        rates.factor(own.get({2, 2}, {{.name = name, .begin = 0, .rows = 2}}, nn::Init::zeros())),
+        0.5)
+        << name;
+  }
+}
+
 TEST(LayerRates, each_stack_counts_on_its_own) {
   nn::Parameters parameters{1};
   for (const char* name :

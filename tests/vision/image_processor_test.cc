@@ -114,6 +114,28 @@ TEST(ImageProcessor, what_a_file_lacks_or_cannot_mean_is_named) {
          {"'rescale_offset' is true"});
 }
 
+// As transformers' fast processors write what is not set.
+TEST(ImageProcessor, nulls_say_nothing) {
+  const ImageProcessor p = ImageProcessor::of_hub(
+      Json::parse(R"({"image_processor_type": "ViTImageProcessorFast", "crop_size": null,
+          "do_center_crop": null, "do_convert_rgb": null, "do_resize": true, "resample": 2,
+          "size": {"height": 8, "width": 6, "shortest_edge": null}, "do_rescale": null,
+          "rescale_factor": null, "do_normalize": true, "image_mean": [0, 0, 0],
+          "image_std": [1, 1, 1]})"),
+      "p.json");
+  EXPECT_FALSE(p.do_center_crop);
+  EXPECT_EQ(p.fitted({20, 30}), (ImageSize{8, 6}));
+  EXPECT_TRUE(p.do_rescale);
+  EXPECT_EQ(p.rescale_factor, 1.0 / 255);
+  // From 384 pixels on nothing is cut, and no share of a cut is needed.
+  const ImageProcessor large = ImageProcessor::of_hub(
+      Json::parse(R"({"image_processor_type": "ConvNextImageProcessor", "crop_pct": null,
+          "do_resize": true, "resample": 3, "size": {"shortest_edge": 384},
+          "do_normalize": false})"),
+      "p.json");
+  EXPECT_EQ(large.fitted({20, 30}), (ImageSize{384, 384}));
+}
+
 // Of a class that gives the same keys another meaning: what Levit cuts is another part.
 TEST(ImageProcessor, class_that_prepares_otherwise_is_refused_by_name) {
   const auto edge_of = [](const std::string& type) {

@@ -12,6 +12,7 @@
 namespace heddle {
 namespace {
 
+using namespace std::string_literals;
 using testing::crc_of;
 using testing::image_fixture;
 using testing::noise;
@@ -29,6 +30,17 @@ TEST(ImageFiles, pixels_are_those_of_pillow) {
     EXPECT_EQ(image.width, file.get_int("width"));
     EXPECT_EQ(crc_of(image), file.get_int("crc")) << file.get_string("file");
   }
+}
+
+// To Pillow all files of four colours hold the light that is left, whether Adobe's marker says so
+// or nothing does.
+TEST(ImageFiles, four_colours_without_adobes_marker_are_the_same) {
+  std::string file = read_file(image_fixture("cmyk.jpg"));
+  const Image marked = decode_image(bytes_of(file), "marked");
+  const size_t at = file.find("\xff\xee");
+  ASSERT_EQ(file.substr(at + 4, 5), "Adobe");
+  file.erase(at, 2 + 14);
+  EXPECT_EQ(decode_image(bytes_of(file), "plain").pixels, marked.pixels);
 }
 
 TEST(ImageFiles, every_cut_of_a_file_is_refused) {
@@ -125,6 +137,23 @@ TEST(UprightImage, is_turned_as_pillow_turns_it) {
     EXPECT_EQ(turned(stored, exif_orientation(bytes_of(file))), image.size()) << c.dump();
     EXPECT_EQ(crc_of(read_image(folder / "photo.jpg")),
               crc_of(read_image(image_fixture("420.jpg"))));
+  }
+}
+
+// A chunk of a PNG file: its length, its name, what it holds, a checksum that nothing looks at.
+TEST(UprightImage, png_files_say_it_in_a_chunk_before_or_behind_the_pixels) {
+  const std::string exif = "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"s;
+  const std::string chunk = "\0\0\0\x1a"s + "eXIf" + exif + "\0\0\0\0"s;
+  ASSERT_EQ(exif.size(), 0x1aU);
+  const std::string plain = read_file(image_fixture("rgb.png"));
+  for (const size_t at : {size_t{8 + 25}, plain.size() - 12}) {
+    std::string file = plain;
+    file.insert(at, chunk);
+    EXPECT_EQ(exif_orientation(bytes_of(file)), 6) << at;
+    for (size_t size = 0; size < file.size(); size += 3) {
+      const std::vector<char> cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_LE(exif_orientation(std::as_bytes(std::span(cut))), 6);
+    }
   }
 }
 

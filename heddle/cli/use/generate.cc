@@ -415,8 +415,9 @@ void add_generate(Subcommand& app) {
   }
   for (const char* name :
        {"--max-new-tokens", "--min-new-tokens", "--stop", "--json-schema", "--beam", "--n-best",
-        "--no-repeat-ngram", "--repetition-penalty", "--speculate", "--sample", "--samples",
-        "--temperature", "--top-k", "--top-p", "--min-p", "--seed", "--echo"}) {
+        "--no-repeat-ngram", "--length-penalty", "--repetition-penalty", "--speculate", "--sample",
+        "--samples", "--temperature", "--top-k", "--top-p", "--min-p", "--seed", "--echo",
+        "--no-slide"}) {
     command.get_option(name).excludes(top);
   }
 }

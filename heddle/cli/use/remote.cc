@@ -260,8 +260,8 @@ Json completion_body(const RemoteGeneration& asked) {
   if (!asked.model.empty()) body["model"] = asked.model;
   if (!asked.stops.empty()) body["stop"] = asked.stops;
   if (asked.samples > 1) body["n"] = asked.samples;
-  body["temperature"] = asked.draws ? s.temperature.value_or(1) : 0.0;
-  if (asked.draws) body["seed"] = s.seed.value_or(1);
+  if (!asked.draws) body["temperature"] = 0.0;
+  if (asked.draws) add("temperature", s.temperature), body["seed"] = s.seed.value_or(1);
   add("top_p", s.top_p);
   add("top_k", s.top_k);
   add("min_p", s.min_p);

@@ -1,4 +1,6 @@
 // heddle serve: models behind HTTP.
+#include <sys/resource.h>
+
 #include "heddle/base/log.h"
 #include "heddle/base/names.h"
 #include "heddle/base/signals.h"
@@ -29,6 +31,23 @@ std::vector<std::string> hosts_of(const Flags& flags) {
     hosts.push_back(flags.host);
   }
   return hosts;
+}
+
+// Each connection takes a file of the system's; some more are for models, the log and the listener.
+void fit_connections(serve::HttpLimits& limits) {
+  constexpr rlim_t kOthers = 64;
+  const rlim_t wanted = static_cast<rlim_t>(limits.connections) + kOthers;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted) return;
+  files.rlim_cur = std::min(wanted, files.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted) return;
+  const rlim_t most = std::max<rlim_t>(files.rlim_cur, kOthers + 1) - kOthers;
+  log_warning(
+      "serve: the system lets this process open {} files (ulimit -n), so that {} connections are "
+      "taken, not {}",
+      files.rlim_cur, most, limits.connections);
+  limits.connections = static_cast<int64_t>(most);
 }
 
 void say_limits(const serve::ServiceOptions& o) {
@@ -87,6 +106,7 @@ void run(const Flags& flags) {
   options.keys_path = flags.keys;
   options.hosts = hosts_of(flags);
   check_limits(options);
+  fit_connections(options.http);
   options.precision = apply_compute_flags(flags.compute);
   install_signal_handlers();
   install_hangup_handler();

@@ -207,7 +207,11 @@ void run_remotely(const Flags& flags) {
   add("beam", flags.search.beam);
   add("length_penalty", flags.search.length_penalty);
   if (flags.n_best > 1) body["n_best"] = flags.n_best;
-  if (flags.max_length.value_or(0) > 0) body["max_tokens"] = *flags.max_length;
+  check(
+      flags.max_length.value_or(1) > 0, ErrorKind::usage,
+      "--max-length 0, which goes by the source, is not known to servers; leave it out, or give a "
+      "number of tokens");
+  add("max_tokens", flags.max_length);
   if (flags.alignment) body["alignment"] = "hard";
   const RemoteTranslation asked{.server = flags.server,
                                 .body = std::move(body),

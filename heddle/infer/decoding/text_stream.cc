@@ -1,4 +1,4 @@
-// The text of all tokens so far, compared with what was taken already.
+// The text of the last tokens, behind that of those before, which more tokens do not change.
 #include "heddle/infer/decoding/text_stream.h"
 
 #include <algorithm>
@@ -10,8 +10,10 @@ namespace heddle {
 
 namespace {
 
-// Tokens of the prompt that are decoded with the new ones: enough for any character and any word.
+// Tokens before that are decoded with the new ones: enough for any character and any word.
 constexpr size_t kContext = 16;
+// Tokens that are decoded again with each new one, at most.
+constexpr size_t kMostAgain = 64;
 
 }  // namespace
 
@@ -24,20 +26,46 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prom
   std::erase(stops_, "");
 }
 
-bool TextStream::read(std::span<const int32_t> tokens) {
+// What tokens say behind those before.
+std::string TextStream::text_of(std::span<const int32_t> tokens) const {
   std::vector<int32_t> all = before_;
   all.insert(all.end(), tokens.begin(), tokens.end());
   const std::string whole = tokenizer_.decode(all, decoding_);
-  // A character that the prompt had left unfinished is the continuation's.
+  // A character that was left unfinished is the continuation's.
   auto [end, ignored] =
       std::mismatch(before_text_.begin(), before_text_.end(), whole.begin(), whole.end());
   auto from = static_cast<size_t>(end - before_text_.begin());
   while (from > 0 && from < whole.size() && is_continuation(whole[from])) --from;
-  text_ = whole.substr(from);
+  return whole.substr(from);
+}
+
+// All but the last tokens are decoded no more, if what they say is where it was.
+void TextStream::settle(std::span<const int32_t> fresh) {
+  const std::span<const int32_t> first = fresh.first(fresh.size() - kContext);
+  const std::string said = text_of(first);
+  const std::string_view now = std::string_view(text_).substr(settled_text_);
+  if (!now.starts_with(said) || said.ends_with(kUnknownCharacter)) return;
+  settled_text_ += said.size();
+  settled_ += first.size();
+  before_.insert(before_.end(), first.begin(), first.end());
+  if (before_.size() > kContext) before_.erase(before_.begin(), before_.end() - kContext);
+  before_text_ = tokenizer_.decode(before_, decoding_);
+}
+
+bool TextStream::read(std::span<const int32_t> tokens) {
+  const std::span<const int32_t> fresh = tokens.subspan(settled_);
+  text_.resize(settled_text_);
+  text_ += text_of(fresh);
   size_t stop = std::string::npos;
-  for (const std::string& s : stops_) stop = std::min(stop, text_.find(s));
+  for (const std::string& s : stops_) {
+    stop = std::min(stop, text_.find(s, settled_text_ - std::min(settled_text_, s.size())));
+  }
   is_stopped_ = stop != std::string::npos;
-  if (is_stopped_) text_.resize(stop);
+  if (is_stopped_) {
+    text_.resize(stop);
+  } else if (fresh.size() >= kMostAgain) {
+    settle(fresh);
+  }
   return !is_stopped_;
 }
 

@@ -19,8 +19,8 @@ class TextStream {
   TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
              std::vector<std::string> stops = {}, bool shows_special = false);
 
-  /// Takes all tokens so far. returns: false once the text has a stop string, wherever the borders
-  /// of tokens lie; the text ends before it.
+  /// Takes all tokens so far, which go on from those of the last call. returns: false once the text
+  /// has a stop string, wherever the borders of tokens lie; the text ends before it.
   bool read(std::span<const int32_t> tokens);
 
   /// The text so far; an unfinished character shows as U+FFFD.
@@ -32,6 +32,8 @@ class TextStream {
   std::string take_rest();
 
  private:
+  std::string text_of(std::span<const int32_t> tokens) const;
+  void settle(std::span<const int32_t> fresh);
   size_t certain() const;
 
   const Tokenizer& tokenizer_;
@@ -40,6 +42,7 @@ class TextStream {
   std::string before_text_;
   std::vector<std::string> stops_;
   std::string text_;
+  size_t settled_ = 0, settled_text_ = 0;  ///< tokens, and bytes of text_, that change no more
   size_t taken_ = 0;
   bool is_stopped_ = false;
 };

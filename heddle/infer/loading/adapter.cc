@@ -94,6 +94,43 @@ bool is_of_other_classes(const Shape& from, const Shape& to, int64_t from_classe
   return std::equal(from.sizes().begin() + 1, from.sizes().end(), to.sizes().begin() + 1);
 }
 
+// LABEL_0, LABEL_1, ..: what classes are called whose config has no names.
+bool are_numbered(const std::vector<std::string>& labels) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] != fmt::format("LABEL_{}", i)) return false;
+  }
+  return true;
+}
+
+// Whether a parameter has a row a class, and maybe one of no object behind them.
+bool has_class_rows(const nn::Parameter& p, int64_t classes) {
+  const std::string& name = p.name();
+  const bool is_head = name.find("classifier") != name.npos || name.starts_with("head.") ||
+                       name.starts_with("score.") || name.starts_with("logits_proj.");
+  return is_head && (p.shape()[0] == classes || p.shape()[0] == classes + 1);
+}
+
+// Of which of the old classes each of the new ones is; nothing if some have other names.
+std::optional<std::vector<int64_t>> class_rows(const std::vector<std::string>& from,
+                                               const std::vector<std::string>& to) {
+  std::vector<int64_t> rows;
+  for (const std::string& label : to) {
+    const auto at = std::ranges::find(from, label);
+    if (at == from.end() || std::ranges::count(from, label) > 1) return {};
+    rows.push_back(at - from.begin());
+  }
+  return rows;
+}
+
+// What rows of classes become in a model that has them in another order.
+Tensor with_rows(const Tensor& values, const std::vector<int64_t>& rows) {
+  const Tensor moved = values.clone();
+  for (int64_t i = 0; i < std::ssize(rows); ++i) {
+    values.slice(0, rows[i], 1).copy_to(moved.slice(0, i, 1));
+  }
+  return moved;
+}
+
 // Learned positions of an image's cells, null where there are none.
 const nn::GridPositions* grid_positions(const Model& model) {
   const auto* images = model.as<ImageModel>();
@@ -151,31 +188,40 @@ void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& 
   target.parameter->changed(true);
 }
 
-std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& from_model,
-                                      nn::Parameters& to, const Model& to_model) {
+CopiedWeights copy_weights(const nn::Parameters& from, const Model& from_model, nn::Parameters& to,
+                           const Model& to_model) {
   const NoGrad off;
   const std::string from_base = from_model.names().base, to_base = to_model.names().base;
   std::map<std::string, nn::Parameter*> known;
   for (const auto& p : from.all()) known[without(p->name(), from_base)] = p.get();
   const nn::GridPositions* const theirs = grid_positions(from_model);
   const nn::GridPositions* const own = grid_positions(to_model);
-  std::vector<std::string> alone;
+  const HubConfig &from_hub = from_model.config().hub, &to_hub = to_model.config().hub;
+  const bool is_renamed = from_hub.labels != to_hub.labels &&
+                          from_hub.classes() == to_hub.classes() &&
+                          !are_numbered(from_hub.labels) && !are_numbered(to_hub.labels);
+  const auto order = is_renamed ? class_rows(from_hub.labels, to_hub.labels) : std::nullopt;
+  CopiedWeights copied;
   for (auto& p : to.all()) {
     const auto found = known.find(without(p->name(), to_base));
     if (found == known.end()) {
-      alone.push_back(p->name());
+      copied.alone.push_back(p->name());
       continue;
     }
     const nn::Parameter& source = *found->second;
-    if (source.shape() != p->shape() &&
-        is_of_other_classes(source.shape(), p->shape(), from_model.config().hub.classes(),
-                            to_model.config().hub.classes())) {
-      alone.push_back(p->name());
+    known.erase(found);
+    const bool is_of_classes = is_renamed && has_class_rows(source, from_hub.classes());
+    if ((is_of_classes && !order) ||
+        (source.shape() != p->shape() &&
+         is_of_other_classes(source.shape(), p->shape(), from_hub.classes(), to_hub.classes()))) {
+      copied.alone.push_back(p->name());
       continue;
     }
     const bool are_positions = theirs != nullptr && own != nullptr && &source == &theirs->table() &&
                                p.get() == &own->table();
-    const Tensor values = are_positions ? theirs->table_of(own->grid()) : source.value();
+    const Tensor values = are_positions   ? theirs->table_of(own->grid())
+                          : is_of_classes ? with_rows(source.value(), *order)
+                                          : source.value();
     check(values.shape() == p->shape(), ErrorKind::data,
           "'{}' is {} in the model that is begun from, but {} here", p->name(),
           values.shape().str(), p->shape().str());
@@ -183,7 +229,8 @@ std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& f
                 static_cast<size_t>(p->elements()) * sizeof(float));
     p->changed(true);
   }
-  return alone;
+  for (const auto& [name, parameter] : known) copied.left_out.push_back(parameter->name());
+  return copied;
 }
 
 bool is_adapter_alone(const std::string& folder) {

@@ -32,12 +32,18 @@ std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
 void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& a, const Tensor& b,
                   float scale);
 
-/// Copies the values of parameters that both models have, by name, whatever the base prefix.
-/// Returns the names of those that `to` alone has; they keep their values, as do those of a head
-/// for another number of classes. Learned positions of images of another size become those of `to`
-/// (GridPositions::table_of()). Errors: data, naming both shapes, for one of another shape.
-std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& from_model,
-                                      nn::Parameters& to, const Model& to_model);
+/// Names of parameters.
+struct CopiedWeights {
+  std::vector<std::string> alone = {};     ///< that `to` alone has; they keep their values
+  std::vector<std::string> left_out = {};  ///< that `from` alone has
+};
+/// Copies the values of parameters that both models have, by name, whatever the base prefix. Those
+/// of a head for other classes, by number or by names, are alone; of the same names in another
+/// order the rows are put into that of `to`. Learned positions of images of another size become
+/// those of `to` (GridPositions::table_of()). Errors: data, naming both shapes, for one of another
+/// shape.
+CopiedWeights copy_weights(const nn::Parameters& from, const Model& from_model, nn::Parameters& to,
+                           const Model& to_model);
 
 /// True if the folder holds an adapter without the weights of a whole model beside it.
 bool is_adapter_alone(const std::string& folder);

@@ -1,5 +1,5 @@
 // Finding a model's folder, and saying what else a path names; config, weights and tokenizers,
-// checked against each other; a folder written so that a crash leaves the old model or the new one.
+// checked against each other.
 #include "heddle/infer/loading/loaded_model.h"
 
 #include <algorithm>
@@ -213,7 +213,7 @@ LoadedModel load_adapted(FoundModel& folder, Head head) {
   config.fit(*open_model_weights(base.path));
   std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   const std::vector<std::string> missing =
-      copy_weights(base.parameters, *base.model, parameters, *model);
+      copy_weights(base.parameters, *base.model, parameters, *model).alone;
   merge_adapter(folder.path, parameters, missing);
   return {folder.path, config.type, std::move(parameters), std::move(model)};
 }
@@ -267,15 +267,10 @@ Tokenizer load_own_tokenizer(const LoadedModel& m, const TokenizerPlace& place) 
   return tokenizer;
 }
 
-// Tokens of texts, or of sources where these have their own.
-int64_t vocab_size_of(const EncoderDecoderFacts& facts) {
-  return facts.source_vocab_size > 0 ? facts.source_vocab_size : facts.target_vocab_size;
-}
-
 void load_own_tokenizers(LoadedModel& m) {
   const EncoderDecoderFacts& facts = m.translator().facts();
   m.tokenizer =
-      load_own_tokenizer(m, {kTokenizerName, "tokenizer", "vocab_size", vocab_size_of(facts)});
+      load_own_tokenizer(m, {kTokenizerName, "tokenizer", "vocab_size", facts.text_vocab_size()});
   if (!facts.has_two_vocabularies) return;
   m.target_tokenizer = load_own_tokenizer(
       m, {kTargetTokenizerName, "target_tokenizer", "decoder_vocab_size", facts.target_vocab_size});
@@ -368,115 +363,6 @@ LoadedModel load_model(const std::string& path, const LoadOptions& options) {
 LoadedModel load_translation_model(const std::string& path) {
   return load_model(
       path, {.tokenizers = LoadOptions::Tokenizers::needed, .reads = LoadOptions::Reads::pairs});
-}
-
-// --- saving --------------------------------------------------------------------------------------
-
-namespace {
-
-// What travels along as it is, where it is there.
-constexpr std::array kBesideWeights = {kGenerationName,
-                                       kPreprocessorName,
-                                       "tokenizer.json",
-                                       "tokenizer_config.json",
-                                       "special_tokens_map.json",
-                                       "added_tokens.json",
-                                       "vocab.json",
-                                       "merges.txt",
-                                       "encoder.json",
-                                       "vocab.bpe",
-                                       "vocab.txt",
-                                       "spiece.model",
-                                       "tokenizer.model",
-                                       "sentencepiece.bpe.model",
-                                       kMarianSourceName,
-                                       kMarianTargetName,
-                                       kMarianTargetVocabName,
-                                       "chat_template.jinja"};
-
-void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const char* key,
-                      int64_t size) {
-  check(tokenizer == nullptr || tokenizer->vocab_size() == size, ErrorKind::data,
-        "{}: the tokenizer has {} tokens, the model {} {}", path,
-        tokenizer == nullptr ? 0 : tokenizer->vocab_size(), key, size);
-}
-
-// The tokenizers of an encoder-decoder of heddle's own, and how it is searched.
-void add_own_files(const std::string& path, const EncoderDecoderFacts& facts,
-                   const SaveOptions& options, std::vector<TokenizerFile>& files) {
-  check_vocabulary(path, options.tokenizer, "vocab_size", vocab_size_of(facts));
-  check_vocabulary(path, options.target, "decoder_vocab_size", facts.target_vocab_size);
-  if (options.tokenizer) files.push_back({kTokenizerName, options.tokenizer->model_bytes()});
-  if (options.target) files.push_back({kTargetTokenizerName, options.target->model_bytes()});
-  const std::string searched = join_path(options.searched_as, kGenerationName);
-  const bool has_search = !options.searched_as.empty() && path_exists(searched);
-  Json json = has_search ? Json::load(searched) : Json::object();
-  json["pad_token_id"] = facts.pad_token_id;
-  json["bos_token_id"] = facts.bos_token_id;
-  json["eos_token_id"] = facts.eos_token_id;
-  json["decoder_start_token_id"] = facts.decoder_start_token_id;
-  files.push_back({kGenerationName, json.dump(2) + "\n"});
-}
-
-// What `torch_dtype` of config.json calls it. Of f32, bf16 and f16.
-const char* torch_dtype_name(DType dtype) {
-  return dtype == DType::f32 ? "float32" : dtype == DType::bf16 ? "bfloat16" : "float16";
-}
-
-Json config_json(const Model& model, const SaveOptions& options) {
-  Json json = model.config().json();
-  json.erase(kQuantizationKey);
-  if (!options.quantization.is_null()) json[kQuantizationKey] = options.quantization;
-  json["torch_dtype"] = torch_dtype_name(options.dtype);
-  if (!model.config().is_own_format()) return json;
-  json.erase("torch_dtype");  // it is always f32
-  if (options.tokenizer != nullptr) json["tokenizer"] = options.tokenizer->fingerprint();
-  if (options.target != nullptr) json["target_tokenizer"] = options.target->fingerprint();
-  return json;
-}
-
-bool holds(const std::string& path, const std::string& text) {
-  return path_exists(path) && !is_directory(path) && read_file(path) == text;
-}
-
-}  // namespace
-
-void save_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
-                const SaveOptions& options) {
-  const ProfilePhase phase("save model");
-  std::vector<TokenizerFile> files;  // beside the weights
-  if (model.config().is_own_format()) {
-    add_own_files(path, model.as<EncoderDecoder>()->facts(), options, files);
-  } else if (options.tokenizer != nullptr) {
-    files = options.tokenizer->files();
-  }
-  files.push_back({kConfigName, config_json(model, options).dump(2) + "\n"});  // written last
-  make_directories(path);
-  const auto is_there = [&](const TokenizerFile& file) {
-    return holds(join_path(path, file.name), file.bytes);
-  };
-  if (!std::all_of(files.begin(), files.end(), is_there)) {
-    remove_path(join_path(path, kWeightsName));
-    sync_directory(path);
-    for (const TokenizerFile& file : files) {
-      write_file_atomic(join_path(path, file.name), file.bytes);
-    }
-  }
-  if (options.tokenizer && !model.config().is_own_format()) options.tokenizer->save_folder(path);
-  if (options.has_weights) parameters.save(join_path(path, kWeightsName), options.dtype);
-}
-
-std::vector<std::string> files_beside_weights() {
-  return {kBesideWeights.begin(), kBesideWeights.end()};
-}
-
-void copy_files_beside_weights(const std::string& from, const std::string& to) {
-  make_directories(to);
-  for (const char* name : kBesideWeights) {
-    const std::string path = join_path(from, name);
-    if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
-  }
-  copy_sentence_entries(from, to);
 }
 
 // --- number formats ------------------------------------------------------------------------------

@@ -104,7 +104,8 @@ struct SaveOptions {
 /// Writes config.json, model.safetensors and the tokenizers' files, each so that a crash leaves the
 /// old or the new file whole; of a translator of heddle's own generation_config.json too. The
 /// folder is made if need be. A model of another config or tokenizer in the same folder loses its
-/// weights first, so that files of two models never pass for one. Errors: data if a tokenizer has
+/// weights before the other files change, so that files of two models never pass for one, but only
+/// once the new weights lie on the disk. Errors: data if a tokenizer has
 /// more tokens than its vocabulary, or values are beyond f16; system for a full disk or no
 /// permission.
 void save_model(const std::string& path, const Model& model, const nn::Parameters& parameters,

@@ -162,6 +162,7 @@ class GrammarBuilder {
     });
   }
   int32_t string(int64_t least, int64_t most) {
+    if (least > most) return kNever;
     return once(fmt::format("string {} {}", least, most), [&] {
       return sequence({literal("\""), repeat(character(), least, most), literal("\"")});
     });
@@ -205,8 +206,9 @@ class GrammarBuilder {
   int32_t array(int32_t item, int64_t least, int64_t most) {
     const int32_t nothing = least == 0 ? literal("[]") : kNever;
     if (most == 0) return nothing;
+    const int64_t most_more = most == kUnbounded ? kUnbounded : most - 1;
     const int32_t more =
-        repeat(sequence({comma(), item}), std::max<int64_t>(0, least - 1), most - 1);
+        repeat(sequence({comma(), item}), std::max<int64_t>(0, least - 1), most_more);
     return choice({nothing, sequence({literal("["), item, more, literal("]")})});
   }
 
@@ -225,22 +227,17 @@ class GrammarBuilder {
     if (schema.is_bool()) return schema.as_bool() ? any_value(depth) : kNever;
     check(schema.is_object(), ErrorKind::usage, "{} is {}; a schema is an object", where,
           schema.describe());
-    if (const Json* reference = schema.find("$ref")) return of_reference(*reference, where, depth);
-    if (const Json* value = schema.find("const")) return literal_of(*value, schema, where);
-    if (const Json* values = schema.find("enum")) {
-      check_keywords(schema, {"enum", "type"}, where);
-      std::vector<int32_t> parts;
-      for (const Json& value : values->as_array(where + ": `enum`")) {
-        parts.push_back(literal_of(value, schema, where));
-      }
-      return choice(std::move(parts));
+    if (const Json* reference = schema.find("$ref")) {
+      check_keywords(schema, {"$ref"}, where);
+      return of_reference(*reference, where, depth);
     }
+    if (schema.contains("const") || schema.contains("enum")) return of_values(schema, where);
     for (const char* several : {"anyOf", "allOf"}) {
       const Json* list = schema.find(several);
       if (list == nullptr) continue;
       check_keywords(schema, {several}, where);
       check(std::string_view(several) == "anyOf" || list->size() == 1, ErrorKind::usage,
-            "{}: `allOf` of several schemas is not there", where);
+            "{}: 'allOf' of several schemas is not there", where);
       std::vector<int32_t> parts;
       for (const Json& one : list->as_array(where + ": anyOf")) {
         parts.push_back(
@@ -256,14 +253,14 @@ class GrammarBuilder {
     }
     if (type->is_string()) return of_type(type->as_string(), schema, where, depth);
     std::vector<int32_t> parts;
-    for (const std::string& one : type->as_strings(where + ": `type`")) {
+    for (const std::string& one : type->as_strings(where + ": 'type'")) {
       parts.push_back(of_type(one, schema, where, depth));
     }
     return choice(std::move(parts));
   }
 
   int32_t of_reference(const Json& reference, const std::string& where, int depth) {
-    const std::string& path = reference.as_string(where + ": `$ref`");
+    const std::string& path = reference.as_string(where + ": '$ref'");
     if (path == "#") {
       return depth == 0 ? kNever : once(fmt::format("# {}", depth), [&] {
         return of_schema(root_, "the schema", depth - 1);
@@ -278,39 +275,59 @@ class GrammarBuilder {
       return once(fmt::format("{} {}", path, depth),
                   [&] { return of_schema(*found, path, depth); });
     }
-    fail(ErrorKind::usage, "{}: `$ref` {} is not there; #, #/$defs and #/definitions are", where,
+    fail(ErrorKind::usage, "{}: '$ref' {} is not there; #, #/$defs and #/definitions are", where,
          path);
   }
 
-  int32_t literal_of(const Json& value, const Json& schema, const std::string& where) {
+  // Those that const, enum and type all allow.
+  int32_t of_values(const Json& schema, const std::string& where) {
     check_keywords(schema, {"enum", "const", "type"}, where);
-    const Json* type = schema.find("type");
-    if (type != nullptr && type->is_string() && !is_of(value, type->as_string())) return kNever;
-    return literal(value.dump());
+    const Json *only = schema.find("const"), *several = schema.find("enum"),
+               *type = schema.find("type");
+    std::vector<std::string> types;
+    if (type != nullptr && type->is_string()) types = {type->as_string()};
+    if (type != nullptr && !type->is_string()) types = type->as_strings(where + ": 'type'");
+    const auto is_allowed = [&](const Json& value) {
+      const auto fits = [&](const std::string& one) { return is_of(value, one, where); };
+      return (only == nullptr || value == *only) &&
+             (type == nullptr || std::ranges::any_of(types, fits));
+    };
+    if (several == nullptr) return is_allowed(*only) ? literal(only->dump()) : kNever;
+    std::vector<int32_t> parts;
+    for (const Json& value : several->as_array(where + ": 'enum'")) {
+      if (is_allowed(value)) parts.push_back(literal(value.dump()));
+    }
+    return choice(std::move(parts));
   }
-  static bool is_of(const Json& value, const std::string& type) {
+  static bool is_of(const Json& value, const std::string& type, const std::string& where) {
     if (type == "string") return value.is_string();
     if (type == "integer") return value.is_int();
     if (type == "number") return value.is_number();
     if (type == "boolean") return value.is_bool();
     if (type == "null") return value.is_null();
-    return type == "array" ? value.is_array() : value.is_object();
+    if (type == "array") return value.is_array();
+    check_is_object(type, where);
+    return value.is_object();
   }
 
+  // All others are known.
+  static void check_is_object(const std::string& type, const std::string& where) {
+    check(type == "object", ErrorKind::usage, "{}: there is no type '{}'", where, type);
+  }
   static void check_keywords(const Json& schema, std::initializer_list<std::string_view> known,
                              const std::string& where) {
     for (const auto& [keyword, value] : schema.as_object()) {
       const bool is_known = std::ranges::find(known, keyword) != known.end();
       check(is_known || kAnnotations.contains(keyword), ErrorKind::usage,
-            "{}: `{}` is not there in JSON schemas here", where, keyword);
+            "{}: '{}' is not there in JSON schemas here", where, keyword);
     }
   }
   static int64_t count_of(const Json& schema, const char* keyword, int64_t otherwise,
                           const std::string& where) {
     const Json* value = schema.find(keyword);
     if (value == nullptr) return otherwise;
-    const int64_t count = value->as_int(where + ": `" + keyword + "`");
-    check(count >= 0, ErrorKind::usage, "{}: `{}` is {}", where, keyword, count);
+    const int64_t count = value->as_int(where + ": '" + keyword + "'");
+    check(count >= 0, ErrorKind::usage, "{}: '{}' is {}", where, keyword, count);
     return std::min(count, kUnbounded);
   }
 
@@ -322,7 +339,7 @@ class GrammarBuilder {
         "maxItems", "minLength",  "maxLength"};
     for (const auto& [keyword, value] : schema.as_object()) {
       check(std::ranges::find(kAll, keyword) != std::end(kAll) || kAnnotations.contains(keyword),
-            ErrorKind::usage, "{}: `{}` is not there in JSON schemas here", where, keyword);
+            ErrorKind::usage, "{}: '{}' is not there in JSON schemas here", where, keyword);
     }
     if (type == "string") {
       return string(count_of(schema, "minLength", 0, where),
@@ -342,20 +359,20 @@ class GrammarBuilder {
       if (least > most) return kNever;
       return item == kNever ? array(kNever, least, 0) : array(item, least, most);
     }
-    check(type == "object", ErrorKind::usage, "{}: there is no type '{}'", where, type);
+    check_is_object(type, where);
     return depth == 0 ? kNever : of_object(schema, where, depth);
   }
 
   int32_t of_object(const Json& schema, const std::string& where, int depth) {
     std::set<std::string, std::less<>> required;
     if (const Json* names = schema.find("required")) {
-      for (const std::string& name : names->as_strings(where + ": `required`"))
+      for (const std::string& name : names->as_strings(where + ": 'required'"))
         required.insert(name);
     }
     const Json* properties = schema.find("properties");
     const Json* others = schema.find("additionalProperties");
     if (properties == nullptr || properties->size() == 0) {
-      check(required.empty(), ErrorKind::usage, "{}: `required` names what `properties` has not",
+      check(required.empty(), ErrorKind::usage, "{}: 'required' names what 'properties' has not",
             where);
       const bool is_closed = others != nullptr && *others == Json(false);
       if (is_closed || (properties != nullptr && others == nullptr)) return literal("{}");
@@ -365,11 +382,11 @@ class GrammarBuilder {
     }
     for (const std::string& name : required) {
       check(properties->contains(name), ErrorKind::usage,
-            "{}: `required` names '{}', which `properties` has not", where, name);
+            "{}: 'required' names '{}', which 'properties' has not", where, name);
     }
     // From the last to the first: what may follow, behind a member and behind none.
     int32_t behind = literal("}"), first = behind;
-    const auto& members = properties->as_object(where + ": `properties`");
+    const auto& members = properties->as_object(where + ": 'properties'");
     for (size_t i = members.size(); i-- > 0;) {
       const auto& [name, one] = members[i];
       const int32_t value = of_schema(one, where + ".properties." + name, depth - 1);

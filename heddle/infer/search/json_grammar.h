@@ -59,7 +59,8 @@ inline constexpr int64_t kUnbounded = int64_t{1} << 40;
 /// stands at most one space. Everything that it gives is valid, not all that is valid can be given.
 /// Read: type (one or several), properties, required, additionalProperties, items, minItems,
 /// maxItems, minLength, maxLength, enum, const, anyOf, allOf of one, $ref to #/$defs and
-/// #/definitions, true; annotations are passed over. Errors: usage, naming the keyword and where it
+/// #/definitions, true; annotations are passed over. Beside enum and const may stand each other and
+/// type, beside anyOf, allOf and $ref nothing. Errors: usage, naming the keyword and where it
 /// stands, for all else, for schemas that no text fits within 32
 /// levels, and for those that come to more than 65,536 rules, some six a property.
 JsonGrammar json_grammar(const Json& schema);

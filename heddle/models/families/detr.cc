@@ -357,6 +357,8 @@ nn::TensorNames Detr::names() const {
   const nn::TensorNames below = backbone_.names();
   nn::TensorNames names{.base = "model",
                         .respelled = {{"backbone.conv_encoder", "backbone"},
+                                      // As transformers 4 has learned positions.
+                                      {"backbone.position_embedding", "position_embedding"},
                                       {"out_proj", "o_proj"},
                                       {".fc1.", ".mlp.fc1."},
                                       {".fc2.", ".mlp.fc2."}},

@@ -16,8 +16,11 @@ struct M2M100Config : BartFields {
   }
 };
 
-// The first position stands behind that of padding.
+// The first position stands behind that of padding. Errors: data for a token that is none.
 M2M100Config counted(M2M100Config c) {
+  check(c.pad_token_id < c.vocab_size, ErrorKind::data,
+        "config: key 'pad_token_id' is {}; the vocabulary has {} tokens", c.pad_token_id,
+        c.vocab_size);
   c.position_offset = c.pad_token_id + 1;
   return c;
 }

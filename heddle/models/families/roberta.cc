@@ -17,7 +17,10 @@ class Roberta final : public EncoderStack, public WithTokenTypes {
   Roberta(const Scope& s, const Config& c, const HubConfig& hub)
       : EncoderStack(base_scope(s, "roberta", hub), c, hub.pad_token_id.value_or(1)),
         pad_(hub.pad_token_id.value_or(1)) {
-    sizes_.max_length = std::max<int64_t>(0, c.max_position_embeddings - pad_ - 1);
+    check(pad_ >= 0 && pad_ < c.max_position_embeddings - 1, ErrorKind::data,
+          "config: key 'pad_token_id' is {}; positions begin behind it, and there are {}", pad_,
+          c.max_position_embeddings);
+    sizes_.max_length = c.max_position_embeddings - pad_ - 1;
     const ClassOptions classes = c.classes(hub);
     if (hub.head == Head::none && hub.has_pooler) {
       heads_.pooler = pooler(s / "pooler" / "dense", Activation::tanh);

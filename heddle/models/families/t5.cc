@@ -89,7 +89,8 @@ struct T5Config : TransformerConfig {
     c.embedding_dropout = c.attention_dropout = c.activation_dropout = dropout;
     c.tie_word_embeddings = !has_own_output.value_or(!tie_word_embeddings);
     const Json* scales = hub.others.find("scale_decoder_outputs");  // as transformers 5 writes it
-    if (scales == nullptr ? tie_word_embeddings : scales->as_bool())
+    const bool says = scales != nullptr && !scales->is_null();
+    if (says ? scales->as_bool("key 'scale_decoder_outputs'") : tie_word_embeddings)
       c.output_scale = std::pow(static_cast<double>(d_model), -0.5);
     c.bos_token_id = pad_token_id;
     return c;

@@ -74,10 +74,12 @@ bool is_config(const Json& config) {
 
 Json family_config(const Json& config, const std::string& source) {
   Arguments args(config, source);
-  (void)args.get("num_classes");
+  const Json classes = args.get("num_classes");  // those of the checkpoint's own arguments win
   Json json = family_of_name(args.name(), source).config(args);
   args.finish();
-  add_labels(config, source, json);
+  Json counted = config;
+  if (!classes.is_null()) counted["num_classes"] = classes;
+  add_labels(counted, source, json);
   if (const Json* cfg = config.find("pretrained_cfg")) json["pretrained_cfg"] = *cfg;
   return json;
 }

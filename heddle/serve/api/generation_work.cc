@@ -327,14 +327,14 @@ void take_search(const Exchange& e, const Json& body, GenerationWork& work) {
   s.beam = 1;
   s.max_length.reset();
   s.n_best = int_of(body, "n", 1, 1, e.service.options().most_results);
-  const double temperature = number_of(body, "temperature", 1, 0, 10);
+  const double temperature = number_of(body, "temperature", s.temperature.value_or(1), 0, 10);
   s.samples = temperature > 0;
   if (!s.samples && s.n_best > 1)
     refuse("`n` is {}, but at `temperature` 0 all are alike", s.n_best);
   s.temperature = temperature;
-  s.top_p = std::max(1e-6, number_of(body, "top_p", 1, 0, 1));
+  s.top_p = std::max(1e-6, number_of(body, "top_p", s.top_p.value_or(1), 0, 1));
   s.top_k = int_of(body, "top_k", s.top_k.value_or(0), 0, std::numeric_limits<int32_t>::max());
-  s.min_p = number_of(body, "min_p", 0, 0, 1);
+  s.min_p = number_of(body, "min_p", s.min_p.value_or(0), 0, 1);
   s.repetition_penalty =
       number_of(body, "repetition_penalty", s.repetition_penalty.value_or(1), 0.01, 100);
   s.seed = std::abs(int_of(body, "seed", static_cast<int64_t>(std::random_device{}()),

@@ -134,6 +134,10 @@ Value chosen(const FilterCall& call, bool keeps, bool has_attribute) {
   const std::string test = has_test ? a.text(at, "", "select") : "";
   check(!has_test || is_jinja_test(test), ErrorKind::data, "there is no test '{}'", test);
   const JinjaArguments rest = a.behind(at + 1);
+  if (!has_test) {
+    const std::string name = keeps ? "select" : "reject";
+    rest.check_fits(has_attribute ? name + "attr" : name, {});
+  }
   Values all;
   for (const Value& item : call.items()) {
     const Value looked_at = has_attribute ? attribute_of(item, a.positional[0], call.budget) : item;
@@ -148,6 +152,7 @@ Value mapped(const FilterCall& call) {
   const JinjaArguments& a = call.arguments;
   Values all;
   if (a.positional.empty()) {
+    a.check_fits("map", {"attribute", "default"});
     const Value* path = a.find(1, "attribute");
     check(path != nullptr, ErrorKind::data, "map needs a filter, or attribute=");
     const Value* otherwise = a.find(1, "default");
@@ -287,6 +292,40 @@ Value members_of(const FilterCall& call) {
   return call_jinja_method(items, {}, call.budget);
 }
 
+Value attribute_alone(const FilterCall& call) {
+  const std::string& name = call.arguments.text(0, "name", "attr");
+  // Of a loop, which is a dict here, all that it has is an attribute in Jinja.
+  const Value* cycle = call.value.is_dict() ? call.value.find("cycle", call.budget) : nullptr;
+  const bool is_loop =
+      cycle != nullptr && cycle->is_callable() && cycle->callable().name == "loop.cycle";
+  return is_loop ? jinja_attribute(call.value, name, call.budget)
+                 : jinja_own_attribute(call.value, name, call.budget);
+}
+
+// transformers' own: json.dumps with its arguments.
+Value as_json(const FilterCall& call) {
+  const JinjaArguments& a = call.arguments;
+  JinjaJsonForm form{.is_ascii = a.flag(0, "ensure_ascii", false),
+                     .sorts_keys = a.flag(3, "sort_keys", false)};
+  const Value *indent = a.find(1, "indent"), *separators = a.find(2, "separators");
+  if (indent != nullptr && !indent->is_none()) {
+    const int64_t spaces = indent->is_string() ? 0 : indent->integer("indent");
+    check(spaces <= 64 && (!indent->is_string() || indent->string().size() <= 64), ErrorKind::data,
+          "tojson: an indent of more than 64 characters");
+    form.indent = indent->is_string()
+                      ? indent->string()
+                      : std::string(static_cast<size_t>(std::max<int64_t>(0, spaces)), ' ');
+    form.between_items = ",";
+  }
+  if (separators != nullptr && !separators->is_none()) {
+    const Values two = jinja_items(*separators, call.budget);
+    check(two.size() == 2 && two[0].is_string() && two[1].is_string(), ErrorKind::data,
+          "tojson: 'separators' are two texts, between items and behind keys");
+    form.between_items = two[0].string(), form.behind_keys = two[1].string();
+  }
+  return jinja_json(call.value, form, call.budget);
+}
+
 using Filter = Value (*)(const FilterCall&);
 
 const std::map<std::string, Filter, std::less<>>& filters() {
@@ -303,10 +342,7 @@ const std::map<std::string, Filter, std::less<>>& filters() {
                "a number beyond 64 bits");
          return n < 0 ? -n : n;
        }},
-      {"attr",
-       [](const FilterCall& c) -> Value {
-         return jinja_attribute(c.value, c.arguments.text(0, "name", "attr"), c.budget);
-       }},
+      {"attr", attribute_alone},
       {"capitalize",
        [](const FilterCall& c) -> Value { return jinja_cased("capitalize", c.text()); }},
       {"count", length},
@@ -349,12 +385,7 @@ const std::map<std::string, Filter, std::less<>>& filters() {
       {"string", [](const FilterCall& c) -> Value { return c.text(); }},
       {"sum", summed},
       {"title", [](const FilterCall& c) -> Value { return jinja_title(c.text()); }},
-      {"tojson",
-       [](const FilterCall& c) -> Value {
-         const Value* indent = c.arguments.find(1, "indent");
-         const bool has_indent = indent != nullptr && !indent->is_none();
-         return jinja_json(c.value, has_indent ? indent->integer("indent") : -1, c.budget);
-       }},
+      {"tojson", as_json},
       {"trim",
        [](const FilterCall& c) -> Value {
          const std::string nothing;
@@ -369,6 +400,35 @@ const std::map<std::string, Filter, std::less<>>& filters() {
   return all;
 }
 
+// Of filters that take something.
+const std::map<std::string, JinjaParameters, std::less<>>& parameters() {
+  static const std::map<std::string, JinjaParameters, std::less<>> all = {
+      {"attr", {"name"}},
+      {"d", {"default_value", "boolean"}},
+      {"default", {"default_value", "boolean"}},
+      {"dictsort", {"case_sensitive", "by", "reverse"}},
+      {"float", {"default"}},
+      {"format", {"*"}},
+      {"indent", {"width", "first", "blank"}},
+      {"int", {"default"}},
+      {"join", {"d", "attribute"}},
+      {"map", {"*", "**"}},
+      {"max", {"case_sensitive", "attribute"}},
+      {"min", {"case_sensitive", "attribute"}},
+      {"reject", {"*", "**"}},
+      {"rejectattr", {"*", "**"}},
+      {"replace", {"old", "new", "count"}},
+      {"round", {"precision", "method"}},
+      {"select", {"*", "**"}},
+      {"selectattr", {"*", "**"}},
+      {"sort", {"reverse", "case_sensitive", "attribute"}},
+      {"sum", {"attribute", "start"}},
+      {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}},
+      {"trim", {"chars"}},
+      {"unique", {"case_sensitive", "attribute"}}};
+  return all;
+}
+
 }  // namespace
 
 bool is_jinja_filter(std::string_view name) { return filters().contains(name); }
@@ -376,6 +436,8 @@ bool is_jinja_filter(std::string_view name) { return filters().contains(name); }
 JinjaValue apply_jinja_filter(const std::string& name, const JinjaValue& value,
                               const JinjaArguments& arguments, JinjaBudget& budget) {
   budget.spend();
+  const auto taken = parameters().find(name);
+  arguments.check_fits(name, taken == parameters().end() ? JinjaParameters{} : taken->second);
   return filters().find(name)->second({value, arguments, budget});
 }
 

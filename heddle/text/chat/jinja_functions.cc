@@ -37,6 +37,25 @@ const std::string& JinjaArguments::text(size_t i, std::string_view name, const c
   return value->string();
 }
 
+void JinjaArguments::check_fits(std::string_view function,
+                                const JinjaParameters& parameters) const {
+  const auto place_of = [&](std::string_view name) {
+    return static_cast<size_t>(std::ranges::find(parameters, name) - parameters.begin());
+  };
+  const size_t count = parameters.size();
+  check(positional.size() <= count || place_of("*") < count, ErrorKind::data,
+        "{} takes at most {} arguments, not {}", function, count, positional.size());
+  for (const auto& [name, value] : named) {
+    const size_t place = place_of(name);
+    check(place < count || place_of("**") < count, ErrorKind::data, "{} takes no argument '{}'",
+          function, name);
+    const auto times = std::ranges::count_if(
+        named, [&, &sought = name](const auto& one) { return one.first == sought; });
+    check(times == 1 && (place >= positional.size() || place == count), ErrorKind::data,
+          "{} is given '{}' twice", function, name);
+  }
+}
+
 JinjaArguments JinjaArguments::behind(size_t count) const {
   JinjaArguments rest = *this;
   rest.positional.erase(

@@ -11,6 +11,10 @@
 
 namespace heddle {
 
+/// Names of what a function takes, in order; one that is "" has its position alone. "*": any number
+/// of others, "**": others of any name.
+using JinjaParameters = std::vector<std::string_view>;
+
 /// What a function is called with.
 struct JinjaArguments {
   std::vector<JinjaValue> positional = {};
@@ -24,6 +28,8 @@ struct JinjaArguments {
   /// The same. Errors: data if it is absent (and there is no `otherwise`), or no text.
   const std::string& text(size_t i, std::string_view name, const char* of,
                           const std::string* otherwise = nullptr) const;
+  /// Errors: data, with the function's name, for what is none of these, or given twice.
+  void check_fits(std::string_view function, const JinjaParameters& parameters) const;
   /// All but the first `count` positional ones.
   JinjaArguments behind(size_t count) const;
 };
@@ -35,6 +41,9 @@ std::vector<JinjaValue> jinja_items(const JinjaValue& value, JinjaBudget& budget
 int64_t jinja_length(const JinjaValue& value, JinjaBudget& budget);
 /// value.name: a method, or a member. Errors: data if the value is undefined.
 JinjaValue jinja_attribute(const JinjaValue& value, const std::string& name, JinjaBudget& budget);
+/// value|attr(name): the same without the members of a dict.
+JinjaValue jinja_own_attribute(const JinjaValue& value, const std::string& name,
+                               JinjaBudget& budget);
 /// value[key]. Errors: data if the value is undefined.
 JinjaValue jinja_item(const JinjaValue& value, const JinjaValue& key, JinjaBudget& budget);
 /// value[begin:end:step], bounds None where they are absent. Errors: data for other types.

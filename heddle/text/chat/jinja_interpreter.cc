@@ -19,7 +19,7 @@ class JinjaInterpreter {
  public:
   explicit JinjaInterpreter(const JinjaInput& input) : now_(input.now), budget_(input.steps) {
     for (const auto& [name, value] : input.variables) globals_.emplace_back(name, value);
-    scopes_.push_back({&globals_, true});
+    scopes_.push_back({&globals_, 0, 0});
   }
 
   std::string run(const JinjaNode& tree) {
@@ -36,7 +36,8 @@ class JinjaInterpreter {
   using Variables = std::vector<std::pair<std::string, JinjaValue>>;
   struct Scope {
     Variables* variables;
-    bool is_function = false;  // nothing further out is seen but the globals
+    int64_t number;  // of all that there were
+    size_t outer;    // where it looks on
   };
   enum class Flow : uint8_t { on, breaks, continues };
 
@@ -51,9 +52,10 @@ class JinjaInterpreter {
   // A scope of its own.
   class Inner {
    public:
-    explicit Inner(JinjaInterpreter& interpreter, bool is_function = false)
-        : scopes_(interpreter.scopes_) {
-      scopes_.push_back({&variables, is_function});
+    explicit Inner(JinjaInterpreter& interpreter)
+        : Inner(interpreter, interpreter.scopes_.size() - 1) {}
+    Inner(JinjaInterpreter& interpreter, size_t outer) : scopes_(interpreter.scopes_) {
+      scopes_.push_back({&variables, ++interpreter.last_scope_, outer});
     }
     ~Inner() { scopes_.pop_back(); }
     Inner(const Inner&) = delete;
@@ -74,11 +76,10 @@ class JinjaInterpreter {
     return nullptr;
   }
   JinjaValue look_up(const std::string& name) {
-    for (size_t i = scopes_.size(); i-- > 0;) {
+    for (size_t i = scopes_.size() - 1;; i = scopes_[i].outer) {
       if (const JinjaValue* value = find(*scopes_[i].variables, name)) return *value;
-      if (scopes_[i].is_function) break;
+      if (i == 0) break;
     }
-    if (const JinjaValue* value = find(globals_, name)) return *value;
     if (is_jinja_function(name)) return JinjaCallable{.name = name};
     return JinjaUndefined{name};
   }
@@ -104,18 +105,17 @@ class JinjaInterpreter {
     budget_.spend_bytes(text.size());
     *out_ += text;
   }
-  // What a body writes, caught.
-  std::string text_of(const JinjaNode& body) {
-    std::string text;
+  // What a body writes, caught; where a loop is left, or goes on, nobody writes it.
+  Flow catch_text(const JinjaNode& body, std::string& text) {
     std::string* const before = std::exchange(out_, &text);
     try {
-      execute(body);
+      const Flow flow = execute(body);
+      out_ = before;
+      return flow;
     } catch (...) {
       out_ = before;
       throw;
     }
-    out_ = before;
-    return text;
   }
 
   Flow execute(const JinjaNode& node) {
@@ -138,19 +138,14 @@ class JinjaInterpreter {
         return Flow::on;
       }
       case Kind::if_else: return execute_if(node);
-      case Kind::for_loop: execute_for(node); return Flow::on;
+      case Kind::for_loop: return execute_for(node);
       case Kind::set: execute_set(node); return Flow::on;
-      case Kind::set_body: {
-        const Inner inner(*this);
-        JinjaValue text = text_of(*node.children[0]);
-        assign(*scopes_[scopes_.size() - 2].variables, node.names[0], std::move(text));
-        return Flow::on;
-      }
+      case Kind::set_body: return execute_set_body(node);
       case Kind::macro:
         assign(*scopes_.back().variables, node.text,
-               JinjaCallable{.name = node.text, .macro = &node});
+               JinjaCallable{.name = node.text, .macro = &node, .scope = scopes_.back().number});
         return Flow::on;
-      case Kind::filter_body: write(filtered_body(node)); return Flow::on;
+      case Kind::filter_body: return execute_filter_body(node);
       case Kind::break_loop: return Flow::breaks;
       case Kind::continue_loop: return Flow::continues;
       default: fail(ErrorKind::internal, "a statement that is an expression");
@@ -165,7 +160,7 @@ class JinjaInterpreter {
     return i < node.children.size() ? execute(*node.children[i]) : Flow::on;
   }
 
-  void execute_for(const JinjaNode& node) {
+  Flow execute_for(const JinjaNode& node) {
     std::vector<JinjaValue> items = jinja_items(evaluate(*node.children[0]), budget_);
     if (node.children[1]) {
       std::erase_if(items, [&](const JinjaValue& item) {
@@ -180,10 +175,9 @@ class JinjaInterpreter {
       assign(node.names, items[i], inner.variables);
       if (execute(*node.children[2]) == Flow::breaks) break;
     }
-    if (items.empty() && node.children[3]) {
-      const Inner inner(*this);
-      execute(*node.children[3]);
-    }
+    if (!items.empty() || !node.children[3]) return Flow::on;
+    const Inner inner(*this);
+    return execute(*node.children[3]);
   }
 
   JinjaValue loop_of(const std::vector<JinjaValue>& items, size_t at) {
@@ -220,9 +214,21 @@ class JinjaInterpreter {
     assign(name.name_space().members, node.names[0], std::move(value));
   }
 
-  std::string filtered_body(const JinjaNode& node) {
+  Flow execute_set_body(const JinjaNode& node) {
+    std::string text;
+    {
+      const Inner inner(*this);
+      if (const Flow flow = catch_text(*node.children[0], text); flow != Flow::on) return flow;
+    }
+    assign(*scopes_.back().variables, node.names[0], std::move(text));
+    return Flow::on;
+  }
+
+  Flow execute_filter_body(const JinjaNode& node) {
     const Inner inner(*this);
-    JinjaValue text = text_of(*node.children[1]);
+    std::string written;
+    if (const Flow flow = catch_text(*node.children[1], written); flow != Flow::on) return flow;
+    JinjaValue text = std::move(written);
     std::vector<const JinjaNode*> filters;  // the last one first
     for (const JinjaNode* f = node.children[0].get(); f != nullptr; f = f->children[0].get()) {
       filters.push_back(f);
@@ -230,7 +236,8 @@ class JinjaInterpreter {
     for (size_t i = filters.size(); i-- > 0;) {
       text = apply_jinja_filter(filters[i]->text, text, arguments_of(*filters[i]), budget_);
     }
-    return jinja_text(text, budget_);
+    write(jinja_text(text, budget_));
+    return Flow::on;
   }
 
   // --- expressions -------------------------------------------------------------------------------
@@ -325,12 +332,15 @@ class JinjaInterpreter {
     check(callee.is_callable(), ErrorKind::data, "a value of type {} cannot be called",
           callee.type());
     const JinjaCallable& function = callee.callable();
-    if (function.macro != nullptr) return call_macro(*function.macro, arguments);
+    if (function.macro != nullptr) return call_macro(*function.macro, function.scope, arguments);
     if (function.self) return call_jinja_method(function, arguments, budget_);
     return call_jinja_function(function.name, arguments, now_, budget_);
   }
 
-  JinjaValue call_macro(const JinjaNode& macro, const JinjaArguments& arguments) {
+  JinjaValue call_macro(const JinjaNode& macro, int64_t scope, const JinjaArguments& arguments) {
+    const auto outer = std::ranges::lower_bound(scopes_, scope, {}, &Scope::number);
+    check(outer != scopes_.end() && outer->number == scope, ErrorKind::data,
+          "macro {} is called where the loop or block that it stands in is over", macro.text);
     const size_t count = macro.names.size(), defaults = macro.children.size() - 1;
     check(arguments.positional.size() <= count, ErrorKind::data,
           "macro {} takes {} arguments, not {}", macro.text, count, arguments.positional.size());
@@ -338,7 +348,7 @@ class JinjaInterpreter {
       check(std::ranges::find(macro.names, name) != macro.names.end(), ErrorKind::data,
             "macro {} has no parameter '{}'", macro.text, name);
     }
-    Inner inner(*this, true);
+    Inner inner(*this, static_cast<size_t>(outer - scopes_.begin()));
     for (size_t i = 0; i < count; ++i) {
       const JinjaValue* given = arguments.find(i, macro.names[i]);
       JinjaValue value = JinjaUndefined{macro.names[i]};
@@ -349,7 +359,9 @@ class JinjaInterpreter {
       }
       inner.variables.emplace_back(macro.names[i], std::move(value));
     }
-    return text_of(*macro.children[0]);
+    std::string text;
+    catch_text(*macro.children[0], text);
+    return text;
   }
 
   JinjaValue compare(const JinjaNode& node) {
@@ -463,6 +475,7 @@ class JinjaInterpreter {
   JinjaBudget budget_;
   Variables globals_;
   std::vector<Scope> scopes_;
+  int64_t last_scope_ = 0;  // number of the one that was opened last
   std::string written_;
   std::string* out_ = &written_;
   int depth_ = 0, line_ = 1;

@@ -1,12 +1,13 @@
 // Members and methods of texts, lists and dicts as Python has them; the functions of the language.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
 #include "heddle/text/chat/jinja_functions.h"
 #include "heddle/text/chat/jinja_texts.h"
-#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -15,13 +16,44 @@ using Values = std::vector<JinjaValue>;
 
 constexpr int64_t kLongestRange = 100'000;  // as Jinja's sandbox has it
 
-const std::set<std::string, std::less<>> kTextMethods = {
-    "capitalize", "count",      "endswith",   "find",    "format",       "index",        "isalnum",
-    "isalpha",    "isdigit",    "islower",    "isspace", "isupper",      "join",         "lower",
-    "lstrip",     "replace",    "rfind",      "rsplit",  "removeprefix", "removesuffix", "rstrip",
-    "split",      "splitlines", "startswith", "strip",   "title",        "upper",        "zfill"};
-const std::set<std::string, std::less<>> kDictMethods = {"get", "items", "keys", "values"};
-const std::set<std::string, std::less<>> kListMethods = {"count", "index"};
+// Each with what it takes.
+using Methods = std::map<std::string, JinjaParameters, std::less<>>;
+
+const Methods kTextMethods = {{"capitalize", {}},
+                              {"count", {"", "", ""}},
+                              {"endswith", {"", "", ""}},
+                              {"find", {"", "", ""}},
+                              {"format", {"*", "**"}},
+                              {"index", {"", "", ""}},
+                              {"isalnum", {}},
+                              {"isalpha", {}},
+                              {"isdigit", {}},
+                              {"islower", {}},
+                              {"isspace", {}},
+                              {"isupper", {}},
+                              {"join", {""}},
+                              {"lower", {}},
+                              {"lstrip", {""}},
+                              {"removeprefix", {""}},
+                              {"removesuffix", {""}},
+                              {"replace", {"", "", "count"}},
+                              {"rfind", {"", "", ""}},
+                              {"rsplit", {"sep", "maxsplit"}},
+                              {"rstrip", {""}},
+                              {"split", {"sep", "maxsplit"}},
+                              {"splitlines", {"keepends"}},
+                              {"startswith", {"", "", ""}},
+                              {"strip", {""}},
+                              {"title", {}},
+                              {"upper", {}},
+                              {"zfill", {""}}};
+const Methods kDictMethods = {{"get", {"", ""}}, {"items", {}}, {"keys", {}}, {"values", {}}};
+const Methods kListMethods = {{"count", {""}}, {"index", {""}}};
+
+const Methods& methods_of(const JinjaValue& value) {
+  return value.is_string() ? kTextMethods : value.is_dict() ? kDictMethods : kListMethods;
+}
+
 const std::set<std::string, std::less<>> kFunctions = {"dict", "namespace", "raise_exception",
                                                        "range", "strftime_now"};
 
@@ -32,7 +64,24 @@ Values as_values(std::vector<std::string> texts) {
   return {std::make_move_iterator(texts.begin()), std::make_move_iterator(texts.end())};
 }
 
-bool begins_or_ends(const std::string& text, const JinjaArguments& a, bool begins) {
+// What the second and the third argument bound, as slices do.
+struct Stretch {
+  std::string_view text;
+  int64_t begin = 0;  // in characters
+};
+
+// Nothing where it begins behind its end.
+std::optional<Stretch> stretch_of(std::string_view text, const JinjaArguments& a) {
+  if (a.positional.size() < 2) return Stretch{text};
+  const int64_t n = count_characters(text);
+  const int64_t begin = std::max<int64_t>(0, placed(a.integer(1, "start", 0), n)),
+                end = std::clamp<int64_t>(placed(a.integer(2, "end", n), n), 0, n);
+  if (begin > end) return {};
+  text = text.substr(0, end_of_characters(text, end));
+  return Stretch{text.substr(end_of_characters(text, begin)), begin};
+}
+
+bool begins_or_ends(std::string_view text, const JinjaArguments& a, bool begins) {
   check(!a.positional.empty(), ErrorKind::data, "startswith and endswith need a text");
   const JinjaValue& what = a.positional[0];
   const auto fits = [&](const JinjaValue& one) {
@@ -44,16 +93,42 @@ bool begins_or_ends(const std::string& text, const JinjaArguments& a, bool begin
   return std::ranges::any_of(what.sequence().items, fits);
 }
 
-int64_t found_at(const std::string& text, const std::string& part, bool from_end) {
-  const size_t at = from_end ? jinja_find_last(text, part) : jinja_find(text, part);
+int64_t found_at(const Stretch& in, const std::string& part, bool from_end) {
+  const size_t at = from_end ? jinja_find_last(in.text, part) : jinja_find(in.text, part);
   if (at == std::string::npos) return -1;
-  return count_characters(std::string_view(text).substr(0, at));
+  return in.begin + count_characters(in.text.substr(0, at));
+}
+
+int64_t times_in(std::string_view text, const std::string& part) {
+  if (part.empty()) return count_characters(text) + 1;
+  int64_t count = 0;
+  for (size_t at = 0; (at = jinja_find(text, part, at)) != text.npos; at += part.size()) ++count;
+  return count;
+}
+
+// Of a text's methods those that look for another one; nothing of the others.
+std::optional<JinjaValue> looked_for(const std::string& name, const std::string& text,
+                                     const JinjaArguments& a) {
+  const bool begins = name == "startswith";
+  if (begins || name == "endswith") {
+    const auto in = stretch_of(text, a);
+    return begins_or_ends(in ? in->text : "", a, begins) && in;
+  }
+  const bool from_end = name == "rfind", counts = name == "count", must_be = name == "index";
+  if (!from_end && !counts && !must_be && name != "find") return {};
+  const std::string& part = a.text(0, "", name.c_str());
+  const auto in = stretch_of(text, a);
+  if (counts) return in ? times_in(in->text, part) : int64_t{0};
+  const int64_t at = in ? found_at(*in, part, from_end) : -1;
+  check(at >= 0 || !must_be, ErrorKind::data, "index: the text does not hold it");
+  return at;
 }
 
 JinjaValue text_method(const std::string& name, const std::string& text, const JinjaArguments& a,
                        JinjaBudget& budget) {
   const std::string nothing;
   const auto part = [&](size_t i) -> const std::string& { return a.text(i, "", name.c_str()); };
+  if (const auto found = looked_for(name, text, a)) return *found;
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     return jinja_stripped(text, a.text(0, "chars", "strip", &nothing), name != "rstrip",
                           name != "lstrip");
@@ -66,29 +141,10 @@ JinjaValue text_method(const std::string& name, const std::string& text, const J
         text, is_at_spaces ? nothing : a.text(0, "sep", "split"), most, name == "rsplit", budget)));
   }
   if (name == "splitlines") {
-    std::vector<std::string> lines;
-    for (const std::string_view line : lines_of(text)) lines.emplace_back(line);
-    return JinjaValue::list(as_values(std::move(lines)));
+    return JinjaValue::list(as_values(jinja_lines(text, a.flag(0, "keepends", false), budget)));
   }
-  if (name == "startswith") return begins_or_ends(text, a, true);
-  if (name == "endswith") return begins_or_ends(text, a, false);
   if (name == "replace") {
     return jinja_replaced(text, part(0), part(1), a.integer(2, "count", -1), budget);
-  }
-  if (name == "find" || name == "rfind") return found_at(text, part(0), name == "rfind");
-  if (name == "index") {
-    const int64_t at = found_at(text, part(0), false);
-    check(at >= 0, ErrorKind::data, "index: the text does not hold it");
-    return at;
-  }
-  if (name == "count") {
-    const std::string& sought = part(0);
-    if (sought.empty()) return count_characters(text) + 1;
-    int64_t count = 0;
-    for (size_t at = 0; (at = jinja_find(text, sought, at)) != text.npos; at += sought.size()) {
-      ++count;
-    }
-    return count;
   }
   if (name == "removeprefix") {
     return text.starts_with(part(0)) ? text.substr(part(0).size()) : text;
@@ -252,7 +308,8 @@ int64_t jinja_length(const JinjaValue& value, JinjaBudget& budget) {
   return std::ssize(value.dict().members);
 }
 
-JinjaValue jinja_attribute(const JinjaValue& value, const std::string& name, JinjaBudget& budget) {
+JinjaValue jinja_own_attribute(const JinjaValue& value, const std::string& name,
+                               JinjaBudget& budget) {
   check(!value.is_undefined(), ErrorKind::data, "'{}' is undefined, so it has no '{}'",
         value.undefined_name(), name);
   if (value.is_namespace()) {
@@ -262,16 +319,18 @@ JinjaValue jinja_attribute(const JinjaValue& value, const std::string& name, Jin
     }
     return JinjaUndefined{name};
   }
-  const auto& methods = value.is_string() ? kTextMethods
-                        : value.is_dict() ? kDictMethods
-                                          : kListMethods;
   const bool has_methods = value.is_string() || value.is_dict() || value.is_sequence();
-  if (has_methods && methods.contains(name)) {
+  if (has_methods && methods_of(value).contains(name)) {
     return JinjaCallable{.name = name, .self = std::make_shared<const JinjaValue>(value)};
   }
-  if (!value.is_dict()) return JinjaUndefined{name};
+  return JinjaUndefined{name};
+}
+
+JinjaValue jinja_attribute(const JinjaValue& value, const std::string& name, JinjaBudget& budget) {
+  JinjaValue own = jinja_own_attribute(value, name, budget);
+  if (!value.is_dict() || !own.is_undefined()) return own;
   const JinjaValue* found = value.find(name, budget);
-  return found == nullptr ? JinjaValue(JinjaUndefined{name}) : *found;
+  return found == nullptr ? own : *found;
 }
 
 JinjaValue jinja_item(const JinjaValue& value, const JinjaValue& key, JinjaBudget& budget) {
@@ -333,10 +392,12 @@ JinjaValue call_jinja_method(const JinjaCallable& method, const JinjaArguments& 
                              JinjaBudget& budget) {
   const JinjaValue& self = *method.self;
   if (method.name == "loop.cycle") {
+    arguments.check_fits("cycle", {"*"});
     const size_t count = arguments.positional.size();
     check(count > 0, ErrorKind::data, "cycle needs values");
     return arguments.positional[static_cast<size_t>(self.integer("loop")) % count];
   }
+  arguments.check_fits(method.name, methods_of(self).find(method.name)->second);
   if (self.is_string()) {
     budget.spend_bytes(2 * self.string().size());
     return text_method(method.name, self.string(), arguments, budget);

@@ -127,6 +127,25 @@ std::vector<std::string> jinja_split(std::string_view text, const std::string& s
   return parts;
 }
 
+std::vector<std::string> jinja_lines(std::string_view text, bool keeps_ends, JinjaBudget& budget) {
+  const auto ends_line = [](char32_t c) {
+    return (c >= '\n' && c <= '\r') || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+           c == 0x2029;
+  };
+  std::vector<std::string> lines;
+  size_t begin = 0, end = 0;  // of a line
+  for (size_t at = 0; at < text.size(); end = at) {
+    const char32_t c = next_code_point(text, at);
+    if (!ends_line(c)) continue;
+    if (c == '\r' && text.substr(at).starts_with('\n')) ++at;
+    budget.spend_bytes(32 + at - begin);
+    lines.emplace_back(text.substr(begin, (keeps_ends ? at : end) - begin));
+    begin = at;
+  }
+  if (begin < text.size()) lines.emplace_back(text.substr(begin));
+  return lines;
+}
+
 std::string jinja_replaced(std::string_view text, const std::string& from, const std::string& to,
                            int64_t most, JinjaBudget& budget) {
   std::string result;

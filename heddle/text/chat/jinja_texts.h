@@ -21,6 +21,8 @@ size_t jinja_find_last(std::string_view text, std::string_view part);
 /// without a sign words between white space.
 std::vector<std::string> jinja_split(std::string_view text, const std::string& sign, int64_t most,
                                      bool from_right, JinjaBudget& budget);
+/// Lines as Python's splitlines() has them, with what ends them if so asked.
+std::vector<std::string> jinja_lines(std::string_view text, bool keeps_ends, JinjaBudget& budget);
 /// The first `most` occurrences (-1: all) of `from` exchanged; of "" the places between characters.
 std::string jinja_replaced(std::string_view text, const std::string& from, const std::string& to,
                            int64_t most, JinjaBudget& budget);

@@ -149,9 +149,24 @@ void append_repr(const std::string& text, std::string& out) {
   out += quote;
 }
 
-void append_json_string(const std::string& text, std::string& out) {
+// "\u00e9": of code points beyond 16 bits two halves.
+void append_escaped(char32_t c, std::string& out) {
+  if (c >= 0x10000) {
+    append_escaped(0xD800 + ((c - 0x10000) >> 10), out);
+    c = 0xDC00 + ((c - 0x10000) & 0x3FF);
+  }
+  out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+}
+
+void append_json_string(const std::string& text, bool is_ascii, std::string& out) {
   out += '"';
-  for (const char c : text) {
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (is_ascii && static_cast<unsigned char>(c) >= 0x7F) {
+      append_escaped(next_code_point(text, at), out);
+      continue;
+    }
+    ++at;
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
@@ -162,7 +177,7 @@ void append_json_string(const std::string& text, std::string& out) {
       case '\f': out += "\\f"; break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+          append_escaped(static_cast<unsigned char>(c), out);
         } else {
           out += c;
         }
@@ -174,8 +189,8 @@ void append_json_string(const std::string& text, std::string& out) {
 // Writes values as Python prints them, or as JSON.
 class ValueWriter {
  public:
-  ValueWriter(bool is_json, int64_t indent, JinjaBudget& budget)
-      : is_json_(is_json), indent_(indent), budget_(budget) {}
+  ValueWriter(bool is_json, const JinjaJsonForm& form, JinjaBudget& budget)
+      : is_json_(is_json), form_(form), budget_(budget) {}
 
   void write(const JinjaValue& value) {
     budget_.spend();
@@ -189,7 +204,8 @@ class ValueWriter {
       out += float_text(value.number("value"), is_json_);
     } else if (value.is_string()) {
       budget_.spend_bytes(value.string().size());
-      is_json_ ? append_json_string(value.string(), out) : append_repr(value.string(), out);
+      is_json_ ? append_json_string(value.string(), form_.is_ascii, out)
+               : append_repr(value.string(), out);
     } else if (value.is_sequence()) {
       write_sequence(value.sequence());
     } else if (value.is_dict()) {
@@ -219,39 +235,52 @@ class ValueWriter {
   void write_dict(const JinjaDict& dict) {
     out += '{';
     ++level_;
-    for (size_t i = 0; i < dict.members.size(); ++i) {
-      const auto& [key, value] = dict.members[i];
+    std::vector<const std::pair<JinjaValue, JinjaValue>*> members;
+    for (const auto& member : dict.members) members.push_back(&member);
+    if (form_.sorts_keys) {
+      std::ranges::stable_sort(members, [&](const auto* a, const auto* b) {
+        return jinja_less(a->first, b->first, budget_);
+      });
+    }
+    for (size_t i = 0; i < members.size(); ++i) {
       separate(i);
-      if (is_json_ && !key.is_string()) {
-        out += '"';
-        write(key);
-        out += '"';
-      } else {
-        write(key);
-      }
-      out += ": ";
-      write(value);
+      write_key(members[i]->first);
+      budget_.spend_bytes(form_.behind_keys.size());
+      out += form_.behind_keys;
+      write(members[i]->second);
     }
     close(dict.members.empty());
     out += '}';
   }
 
+  void write_key(const JinjaValue& key) {
+    if (!is_json_ || key.is_string()) return write(key);
+    check(key.is_none() || key.is_number(), ErrorKind::data, "tojson: a key of type {} is not JSON",
+          key.type());
+    out += '"';
+    write(key);
+    out += '"';
+  }
+
   void new_line() {
     out += '\n';
     budget_.spend(level_);
-    out.append(static_cast<size_t>(indent_ * level_), ' ');
+    for (int64_t i = 0; i < level_; ++i) out += *form_.indent;
   }
   void separate(size_t i) {
-    if (i > 0) out += indent_ < 0 ? ", " : ",";
-    if (indent_ >= 0) new_line();
+    if (i > 0) {
+      budget_.spend_bytes(form_.between_items.size());
+      out += form_.between_items;
+    }
+    if (form_.indent) new_line();
   }
   void close(bool is_empty) {
     --level_;
-    if (indent_ >= 0 && !is_empty) new_line();
+    if (form_.indent && !is_empty) new_line();
   }
 
   const bool is_json_;
-  const int64_t indent_;
+  const JinjaJsonForm& form_;
   JinjaBudget& budget_;
   int64_t level_ = 0;
 };
@@ -264,14 +293,14 @@ std::string jinja_text(const JinjaValue& value, JinjaBudget& budget) {
     budget.spend_bytes(value.string().size());
     return value.string();
   }
-  ValueWriter writer(false, -1, budget);
+  const JinjaJsonForm form;
+  ValueWriter writer(false, form, budget);
   writer.write(value);
   return std::move(writer.out);
 }
 
-std::string jinja_json(const JinjaValue& value, int64_t indent, JinjaBudget& budget) {
-  check(indent <= 64, ErrorKind::data, "tojson: an indent of {} is too wide", indent);
-  ValueWriter writer(true, std::max<int64_t>(indent, -1), budget);
+std::string jinja_json(const JinjaValue& value, const JinjaJsonForm& form, JinjaBudget& budget) {
+  ValueWriter writer(true, form, budget);
   writer.write(value);
   return std::move(writer.out);
 }

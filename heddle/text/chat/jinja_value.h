@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,13 +129,22 @@ struct JinjaCallable {
   std::string name;
   std::shared_ptr<const JinjaValue> self = {};
   const JinjaNode* macro = nullptr;
+  int64_t scope = 0;  ///< of a macro: the number of the one that it stands in
+};
+
+/// json.dumps' own arguments, without its defaults.
+struct JinjaJsonForm {
+  bool is_ascii = false;
+  std::optional<std::string> indent = {};  ///< of a level; one line without it
+  std::string between_items = ", ", behind_keys = ": ";
+  bool sorts_keys = false;
 };
 
 /// str(value): what is printed. Errors: data if the budget ends.
 std::string jinja_text(const JinjaValue& value, JinjaBudget& budget);
-/// json.dumps(value, ensure_ascii=False); indent: -1 for one line. Errors: data for what JSON
-/// has not.
-std::string jinja_json(const JinjaValue& value, int64_t indent, JinjaBudget& budget);
+/// json.dumps(value, ..). Errors: data for what JSON has not, and for keys without an order that
+/// are to be sorted.
+std::string jinja_json(const JinjaValue& value, const JinjaJsonForm& form, JinjaBudget& budget);
 bool jinja_equal(const JinjaValue& a, const JinjaValue& b, JinjaBudget& budget);
 /// Whether a < b. Errors: data for values that have no order.
 bool jinja_less(const JinjaValue& a, const JinjaValue& b, JinjaBudget& budget);

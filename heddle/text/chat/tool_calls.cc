@@ -170,9 +170,12 @@ void ToolCallReader::read(std::string_view text) {
 void ToolCallReader::end() {
   if (count_ >= most_) return;
   // Between calls and behind them stands nothing but white space and what ends them.
-  const bool is_rest = count_ > 0 && opened_.empty() &&
-                       waiting_.find_first_not_of(std::string(kSpace) + "],;") == waiting_.npos;
-  if (!is_rest && !std::string_view(kEndTag).starts_with(waiting_)) text_ += opened_ + waiting_;
+  const bool is_behind_call = count_ > 0 && opened_.empty();
+  const size_t first = std::min(waiting_.find_first_not_of(kSpace), waiting_.size());
+  const bool is_end_tag = form_ == ToolCallForm::tagged && is_within_ &&
+                          kEndTag.starts_with(std::string_view(waiting_).substr(first));
+  const bool is_rest = waiting_.find_first_not_of(std::string(kSpace) + "],;") == waiting_.npos;
+  if (!is_behind_call || !(is_rest || is_end_tag)) text_ += opened_ + waiting_;
   opened_.clear(), waiting_.clear();
 }
 

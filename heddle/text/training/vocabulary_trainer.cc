@@ -4,8 +4,10 @@
 
 #include <bit>
 #include <map>
+#include <queue>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -44,8 +46,16 @@ using Pair = std::pair<int32_t, int32_t>;
 // Words as WordPiece splits them, by characters, each with its count.
 struct WordCounts {
   std::vector<std::string> tokens;  // by number
+  std::unordered_map<std::string, int32_t> numbers;
   std::vector<Word> words;
   std::vector<int64_t> counts;
+
+  // The number of a token, which may be there already.
+  int32_t add(const std::string& token) {
+    const auto [at, is_new] = numbers.try_emplace(token, static_cast<int32_t>(tokens.size()));
+    if (is_new) tokens.push_back(token);
+    return at->second;
+  }
 };
 
 bool is_inner(const std::string& token) { return token.size() > 2 && token.starts_with("##"); }
@@ -84,11 +94,8 @@ WordCounts count_words(std::span<const std::string> texts) {
   for (const auto& [w, count] : counts) {
     for (const int32_t id : w) number[id] = 0;
   }
-  out.tokens = kSpecials;
-  for (auto& [id, n] : number) {
-    n = static_cast<int32_t>(out.tokens.size());
-    out.tokens.push_back(tokens[static_cast<size_t>(id)]);
-  }
+  for (const std::string& special : kSpecials) out.add(special);
+  for (auto& [id, n] : number) n = out.add(tokens[static_cast<size_t>(id)]);
   for (const auto& [w, count] : counts) {
     Word& renamed = out.words.emplace_back();
     for (const int32_t id : w) renamed.push_back(number[id]);
@@ -97,7 +104,8 @@ WordCounts count_words(std::span<const std::string> texts) {
   return out;
 }
 
-// How often pairs of neighbours stand in the words, and in which.
+// How often pairs of neighbours stand in the words, and in which. Of each pair the queue holds a
+// count that is no less than its own: counts that have fallen since are put right at the front.
 class PairCounts {
  public:
   explicit PairCounts(const WordCounts& words) {
@@ -107,28 +115,67 @@ class PairCounts {
     const Word& w = words.words[i];
     for (size_t k = 0; k + 1 < w.size(); ++k) {
       const Pair pair{w[k], w[k + 1]};
-      counts_[pair] += sign * words.counts[i];
-      if (sign > 0) places_[pair].insert(i);
+      sign > 0 ? raise(pair, words.counts[i], i) : lower(pair, words.counts[i]);
     }
   }
   // The pair that comes most often; of equals the first by number.
-  std::pair<Pair, int64_t> best() const {
-    std::pair<Pair, int64_t> best{{}, 0};
-    for (const auto& [pair, count] : counts_) {
-      if (count > best.second) best = {pair, count};
+  std::pair<Pair, int64_t> best() {
+    for (const Pair& pair : raised_) enqueue(pair);
+    raised_.clear();
+    while (!queue_.empty()) {
+      const auto [count, pair] = queue_.top();
+      const auto at = counts_.find(pair);
+      if (at != counts_.end() && at->second.count == count) return {pair, count};
+      queue_.pop();
+      if (at == counts_.end() || at->second.queued != count) continue;
+      at->second.queued = 0;
+      enqueue(pair);
     }
-    return best;
+    return {{}, 0};
   }
   std::set<size_t> take(const Pair& pair) {
-    counts_.erase(pair);
-    std::set<size_t> words = std::move(places_[pair]);
-    places_.erase(pair);
-    return words;
+    const auto taken = counts_.extract(pair);
+    return taken.empty() ? std::set<size_t>{} : std::move(taken.mapped().words);
   }
 
  private:
-  std::map<Pair, int64_t> counts_;
-  std::map<Pair, std::set<size_t>> places_;
+  struct Count {
+    int64_t count = 0, queued = 0;  // queued: the last count in the queue
+    std::set<size_t> words = {};
+    bool is_raised = false;
+  };
+  struct Entry {
+    int64_t count;
+    Pair pair;
+    bool operator<(const Entry& other) const {
+      return count != other.count ? count < other.count : pair > other.pair;
+    }
+  };
+
+  void raise(const Pair& pair, int64_t times, size_t word) {
+    Count& known = counts_[pair];
+    known.count += times;
+    known.words.insert(word);
+    if (!std::exchange(known.is_raised, true)) raised_.push_back(pair);
+  }
+  void lower(const Pair& pair, int64_t times) {
+    const auto at = counts_.find(pair);
+    if (at == counts_.end()) return;  // it was taken
+    at->second.count -= times;
+    if (at->second.count == 0) counts_.erase(at);
+  }
+  void enqueue(const Pair& pair) {
+    const auto at = counts_.find(pair);
+    if (at == counts_.end()) return;
+    at->second.is_raised = false;
+    if (at->second.count <= at->second.queued) return;
+    at->second.queued = at->second.count;
+    queue_.push({at->second.count, pair});
+  }
+
+  std::map<Pair, Count> counts_;
+  std::vector<Pair> raised_;  // whose counts may be more than the queue knows
+  std::priority_queue<Entry> queue_;
 };
 
 void join(Word& word, const Pair& pair, int32_t joined) {
@@ -220,16 +267,14 @@ Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_si
   while (static_cast<int64_t>(words.tokens.size()) < vocab_size) {
     const auto [pair, count] = pairs.best();
     if (count < 2) break;
-    const auto joined = static_cast<int32_t>(words.tokens.size());
     const std::string& second = words.tokens[static_cast<size_t>(pair.second)];
-    words.tokens.push_back(words.tokens[static_cast<size_t>(pair.first)] +
-                           (is_inner(second) ? second.substr(2) : second));
+    const int32_t joined = words.add(words.tokens[static_cast<size_t>(pair.first)] +
+                                     (is_inner(second) ? second.substr(2) : second));
     for (const size_t i : pairs.take(pair)) {
       pairs.add(words, i, -1);
       join(words.words[i], pair, joined);
       pairs.add(words, i, 1);
     }
-    pairs.take(pair);
   }
   return tokenizer_of_file({"vocab.txt", vocab_txt(words.tokens)});
 }

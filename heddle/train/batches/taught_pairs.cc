@@ -37,9 +37,12 @@ std::string text_of(const std::vector<std::string>& lines) {
 }
 
 std::string key_of(const LoadedModel& teacher, const PairTexts& texts, const TaughtOptions& o) {
+  std::string search;
+  if (teacher.generation) search = to_json(*teacher.generation).dump();
   return checksum(fmt::format("{} {} {}", o.beam, o.keeps, precision_name(o.precision)) +
                   checksum(text_of(texts.source)) + checksum(text_of(texts.target)) +
-                  teacher.parameters.checksum());
+                  teacher.parameters.checksum() + teacher.model->config().json().dump() + search +
+                  teacher.tokenizer->fingerprint() + teacher.target().fingerprint());
 }
 
 // The whole lines of a file that a stop may have cut short.
@@ -63,6 +66,12 @@ std::vector<std::string> translated(const LoadedModel& teacher, const PairTexts&
         "{}: it has more lines than there are sources; remove it", path);
   write_file_atomic(path, text_of(targets));
   std::ofstream file(path, std::ios::binary | std::ios::app);
+  const auto languages = teacher.target().languages();
+  check(
+      languages.empty(), ErrorKind::usage,
+      "train: the teacher {} writes {} languages, and nothing says which; translate the sources by "
+      "heddle translate, and train on that",
+      teacher.path, languages.size());
   TranslateOptions options = default_options(teacher);
   options.search.beam = o.beam;
   options.precision = o.precision;

@@ -165,6 +165,12 @@ void clear_run(const std::string& run, StateFolder& state) {
   for (const char* name : kRunNames) remove_path(join_path(run, name));
 }
 
+void clear_tokenizers(const std::string& run) {
+  for (const char* name : {"tokenizer.model", "target_tokenizer.model", "tokenizer"}) {
+    remove_path(join_path(run, name));
+  }
+}
+
 void remove_temporaries(const std::string& run) {
   for (const char* folder : {"", "last", "best", "cache", "data"}) {
     const std::string path = *folder == '\0' ? run : join_path(run, folder);
@@ -180,7 +186,7 @@ bool keeps_replaced(const std::string& run) { return is_run(replaced_path(run));
 void check_can_replace(const std::string& run, const TrainConfig& config, const RunPaths& paths) {
   Json inputs = to_json(paths);
   const Json settings = to_json(config);
-  for (const char* key : {"tokenizer", "target_tokenizer"}) {
+  for (const char* key : {"tokenizer", "target_tokenizer", "backbone"}) {
     if (settings.contains(key)) inputs[key] = settings.at(key);
   }
   for (const auto& [key, value] : inputs.as_object()) {
@@ -222,7 +228,8 @@ void drop_replaced(const std::string& run) {
 
 void settle_replaced(const std::string& run) {
   const std::string replaced = replaced_path(run);
-  if (!is_directory(replaced)) return;
+  // Without a train.json in either it is no run's: move_run() ends with that.
+  if (!is_directory(replaced) || (!is_run(replaced) && is_run(run))) return;
   const std::string folder = join_path(run, "state");
   StateFolder state(folder);
   if (is_run(replaced) && is_run(run) && state.holds_state()) {

@@ -45,6 +45,8 @@ void check_empty(const std::string& run);
 
 /// Removes all that a run writes, and nothing else; train.json last, and the lock stays.
 void clear_run(const std::string& run, StateFolder& state);
+/// Removes the tokenizers that a run has made, and nothing else.
+void clear_tokenizers(const std::string& run);
 /// Removes half-written files that killed processes have left.
 void remove_temporaries(const std::string& run);
 

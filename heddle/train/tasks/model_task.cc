@@ -48,7 +48,12 @@ void ModelTask::begin_model() {
         "train: the weights of {} are quantized, and rounded weights cannot be trained; begin with "
         "the model that heddle quantize made it of",
         paths_.from);
-    fresh = copy_weights(base.parameters, *base.model, parameters_, *model_);
+    CopiedWeights copied = copy_weights(base.parameters, *base.model, parameters_, *model_);
+    fresh = std::move(copied.alone);
+    if (!copied.left_out.empty()) {
+      log_info("of {} the model has no place for: {}", paths_.from,
+               fmt::join(copied.left_out, ", "));
+    }
     // What the head of the file has no place for may be wanted here: a pooler under
     // BertForMaskedLM.
     if (!fresh.empty() && !is_adapter_alone(base.path)) {

@@ -29,8 +29,16 @@ void note_ends(const Tokenizer& tokenizer, Json& config) {
 
 Tokenizer make_tokenizer(const TrainConfig& config, std::span<const std::string> texts) {
   const std::string& type = config.task_config.as<TextFields>().tokenizer_type;
-  if (type == "char") return character_tokenizer(texts);
   const int64_t size = config.stack.integer({"vocab_size"});
+  if (type == "char") {
+    if (size != StackConfig(config.model_type).integer({"vocab_size"})) {
+      log_warning(
+          "`vocab_size` {} is not looked at: each character of the text is a token; give "
+          "`tokenizer_type` bpe for a vocabulary of that size",
+          size);
+    }
+    return character_tokenizer(texts);
+  }
   log_info("training a {} tokenizer of {} tokens", type, format_count(size));
   if (type == "wordpiece") return train_word_pieces(texts, size);
   std::vector<std::string> lines;

@@ -28,6 +28,7 @@ class TranslationTask final : public ModelTask {
 
   TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ModelTask(config, paths, run), corpora_(open_corpora(config, paths, run)) {
+    check_languages();
     const double of_source = own<Fields>().source_sampling,
                  of_target = own<Fields>().target_sampling;
     if (of_source > 0) source_sampler_.emplace(corpora_.tokenizer, of_source);
@@ -128,6 +129,16 @@ class TranslationTask final : public ModelTask {
   }
 
  private:
+  // Sentences are learned without a token of their language.
+  void check_languages() const {
+    const auto languages = corpora_.target().languages();
+    check(
+        languages.empty(), ErrorKind::usage,
+        "train: the tokens of {} mark {} languages ({}, ..), and translators that are told theirs "
+        "cannot be trained here; begin with one of a single pair",
+        paths_.from, languages.size(), languages.empty() ? "" : languages.front().first);
+  }
+
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> pairs,
                             const nn::Run& run) override {
     const auto batch = make_translation_batch(

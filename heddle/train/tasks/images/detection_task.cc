@@ -364,9 +364,11 @@ class DetectionTask final : public PixelTask {
     const ObjectPredictions seen = detector().predict(batch.rows(), false, run);
     const int64_t queries = facts().queries;
     const std::vector<Matches> matches = match_objects(seen, 1, queries, objects, facts().loss);
+    const SetLossSums sums = judge(seen, 0, queries, objects, matches[0], facts().loss, true);
+    if (!std::isfinite(sums.loss(facts().loss))) return {sums, {}};  // the run says what is wrong
     auto found = scored_boxes(seen, queries, sizes, run_);
     for (size_t i = 0; i < n; ++i) judged[i].found = std::move(found[i]);
-    return {judge(seen, 0, queries, objects, matches[0], facts().loss, true), std::move(judged)};
+    return {sums, std::move(judged)};
   }
 
   // Images as they are and augmented, and those of the last validation in which most is wrong.

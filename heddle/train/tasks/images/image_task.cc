@@ -286,6 +286,10 @@ class ImageTask final : public PixelTask {
   void begin_plan() {
     const int64_t batch = fields().batch_size, labelled = fields().labelled_in_batch;
     shuffle(images_.train.size(), batch);
+    check(labelled == 0 || unlabelled() > 0, ErrorKind::usage,
+          "train: `labelled_in_batch` is {}, and each of the {} images has a label; give a smaller "
+          "`label_share`, or `unlabelled` images",
+          labelled, images_.train.size());
     if (labelled > 0) two_kinds_.emplace(images_.train, batch, labelled, seed());
   }
   std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
