@@ -339,12 +339,13 @@ TEST_F(Multilingual, language_that_is_unknown_or_missing_lists_those_that_there_
 TEST_F(Multilingual, translators_that_are_told_languages_are_not_trained_without) {
   std::filesystem::copy(std::string(kFixtures) + "/seq2seq/mbart", folder_ / "mbart",
                         std::filesystem::copy_options::recursive);
+  std::filesystem::create_directories(folder_ / "pairs");
   for (const char* side : {"train.en", "train.de", "val.en", "val.de"}) {
     folder_.write(std::string("pairs/") + side, "a\nb\n");
   }
-  const CliResult result = run_heddle({"train", "--from", folder_ / "mbart", "--data",
-                                       folder_ / "pairs", "--out", folder_ / "run", "--source-lang",
-                                       "en", "--target-lang", "de", "--max-updates", "2"});
+  const CliResult result = run_heddle(
+      {"train", "--from", folder_ / "mbart", "--data", folder_ / "pairs", "--out", folder_ / "run",
+       "--source-lang", "en", "--target-lang", "de", "--max-tokens", "30", "--max-updates", "2"});
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_NE(result.err.find("mark 25 languages"), std::string::npos) << result.err;
 }
