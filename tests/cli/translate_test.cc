@@ -335,6 +335,23 @@ TEST_F(Multilingual, language_that_is_unknown_or_missing_lists_those_that_there_
   }
 }
 
+// A reference stands behind the token of its language, as what is written does.
+TEST_F(Multilingual, perplexity_is_that_behind_the_language_that_is_asked_for) {
+  const std::string model = std::string(kFixtures) + "/seq2seq/m2m_100";
+  folder_.write("source", "a b\n"), folder_.write("reference", "c d\n");
+  std::set<double> perplexities;
+  for (const char* language : {"de", "en", "fr"}) {
+    const CliResult result =
+        run_heddle({"eval", model, "--src", folder_ / "source", "--ref", folder_ / "reference",
+                    "--source-language", "en", "--target-language", language, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Json scores = Json::parse(result.out);
+    perplexities.insert(scores.at("ppl").as_double());
+    EXPECT_EQ(scores.get_int("tokens"), 4) << result.out;  // the token of the language is no such
+  }
+  EXPECT_EQ(perplexities.size(), 3u);
+}
+
 // Sentences are learned without a token of their language: such a model would forget its own.
 TEST_F(Multilingual, translators_that_are_told_languages_are_not_trained_without) {
   std::filesystem::copy(std::string(kFixtures) + "/seq2seq/mbart", folder_ / "mbart",
