@@ -97,8 +97,8 @@ struct ProductTimings {
   double peak = 0;        ///< of registers, multiplications and additions a second; 0: not known
 };
 
-/// Times each distinct one of BenchWork::products by itself, on the threads that are set. Errors:
-/// usage, where there are none.
+/// Times each distinct one of BenchWorkload::products by itself, on the threads that are set.
+/// Errors: usage, where there are none.
 ProductTimings time_products(const BenchCase& c, const BenchOptions& options);
 
 // The parts of the table, a file each.

@@ -82,15 +82,19 @@ const nn::Parameter* find_table(const nn::Parameters& parameters, const std::str
   return found;
 }
 
-// The first `positions` rows of a learned table, or all.
-PositionTable rows_of(const Tensor& table, const std::string& path, int64_t positions,
-                      int64_t offset) {
-  const int64_t rows = table.size(0) - offset;
+// As many of the rows that were learned as are asked for, or all.
+int64_t rows_shown(int64_t rows, const std::string& path, int64_t positions) {
   check(positions <= rows, ErrorKind::data,
         "{}: {} positions are asked for, the model learned {}; ask for at most so many", path,
         positions, rows);
+  return positions == 0 ? rows : positions;
+}
+
+// The first `positions` rows of a learned table, or all.
+PositionTable rows_of(const Tensor& table, const std::string& path, int64_t positions,
+                      int64_t offset) {
   PositionTable t{.kind = "learned"};
-  t.positions = positions == 0 ? rows : positions;
+  t.positions = rows_shown(table.size(0) - offset, path, positions);
   t.columns = table.size(1);
   t.values = table.slice(0, offset, t.positions).to_floats();
   name_columns(t);
@@ -148,18 +152,19 @@ std::vector<const nn::Parameter*> window_biases(const nn::Parameters& parameters
 // lies as the image does.
 PositionTable window_table(std::span<const nn::Parameter* const> tables, const std::string& path,
                            int64_t positions) {
-  PositionTable t = rows_of(tables[0]->value(), path, positions, 0);
   const int64_t all = tables[0]->shape()[0];
   const auto line = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(all))));
-  t.kind = "window", t.window = (line + 1) / 2;
+  PositionTable t{.kind = "window"};
+  t.positions = rows_shown(all, path, positions);
+  t.window = (line + 1) / 2;
   t.about = fmt::format("learned in training, {} for each head: {}, ..", counted(all, "number"),
                         tables[0]->name());
-  t.columns = 0, t.names.clear(), t.values.clear();
   for (size_t layer = 0; layer < tables.size(); ++layer) {
     for (int64_t head = 0; head < tables[layer]->shape()[1]; ++head) {
-      t.names.push_back(fmt::format("{}.{}", layer, head)), ++t.columns;
+      t.names.push_back(fmt::format("{}.{}", layer, head));
     }
   }
+  t.columns = std::ssize(t.names);
   for (int64_t row = 0; row < t.positions; ++row) {
     t.row_names.push_back(
         fmt::format("{:+} {:+}", row / line - t.window + 1, row % line - t.window + 1));

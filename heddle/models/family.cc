@@ -24,7 +24,8 @@ Linear layer(const Scope& s, const ClassOptions& o, bool has_bias = true) {
            .out = o.labels,
            .bias = has_bias,
            .init = Init::normal(o.std),
-           .is_head = true}};
+           .is_head = true,
+           .gives_classes = true}};
 }
 
 Activation activation_of(const HubConfig& hub) {

@@ -9,6 +9,9 @@ Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
   weight_ = &(s / "weight").parameter({o.out, o.in}, o.init, o.layout);
   if (!o.is_head) weight_->between_hidden_states(), weight_->of_linear_layer();
   if (o.bias) bias_ = &(s / "bias").parameter({o.out}, o.bias_init);
+  if (!o.gives_classes) return;
+  weight_->of_classes();
+  if (bias_ != nullptr) bias_->of_classes();
 }
 
 Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Options& o)

@@ -17,6 +17,7 @@ class Linear {
     bool bias = true;
     Init init = Init::xavier_uniform(), bias_init = Init::zeros();
     bool is_head = false;           ///< its outputs are logits, boxes or the like, no hidden states
+    bool gives_classes = false;     ///< an output is the logit of a class of the config's
     Layout layout = Layout::as_is;  ///< transposed: the checkpoint holds [in, out], as GPT-2's does
   };
   Linear(const Scope& s, const Options& o);

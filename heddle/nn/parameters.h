@@ -117,6 +117,13 @@ class Parameter {
   /// else are made with it.
   bool is_linear_matrix() const { return is_linear_matrix_; }
   void of_linear_layer() { is_linear_matrix_ = true; }
+  /// Whether each row is that of a class of the config's, in its order; one of no object may stand
+  /// behind them.
+  bool has_class_rows() const { return has_class_rows_; }
+  Parameter& of_classes() {
+    has_class_rows_ = true;
+    return *this;
+  }
   /// Whether it is a part of the model: others are trained beside it and stand in states of a run,
   /// but not in what is saved of the model.
   bool is_saved() const { return is_saved_; }
@@ -163,6 +170,7 @@ class Parameter {
   Shape shape_;
   std::vector<Part> parts_;
   bool decays_ = true, is_saved_ = true, is_hidden_matrix_ = false, is_linear_matrix_ = false;
+  bool has_class_rows_ = false;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
   mutable Tensor value_;
   Tensor shadow_;

@@ -64,9 +64,10 @@ Positions Positions::learned(Parameter& table, int64_t offset) {
 // A config can promise more positions than memory holds.
 Positions Positions::sinusoidal(int64_t positions, int64_t width,
                                 const SinusoidalOptions& options) {
-  constexpr int64_t kMostAtOnce = 4096;
+  constexpr int64_t kMostNumbers = 1 << 24;
   Positions p;
-  p.fixed_ = sinusoidal_table(std::min(positions, kMostAtOnce), width, options);
+  const int64_t most = std::max<int64_t>(1, kMostNumbers / std::max<int64_t>(1, width));
+  p.fixed_ = sinusoidal_table(std::min(positions, most), width, options);
   p.options_ = options;
   return p;
 }

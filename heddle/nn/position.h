@@ -39,7 +39,8 @@ class Positions {
   static Positions none() { return {}; }
   /// table: [offset + positions, width]
   static Positions learned(Parameter& table, int64_t offset = 0);
-  /// A table of so many positions, at most 4,096, is made now, a longer one when it is needed.
+  /// A table of so many positions, at most 2^24 numbers, is made now, a longer one when it is
+  /// needed.
   static Positions sinusoidal(int64_t positions, int64_t width, const SinusoidalOptions& options);
 
   /// [offset() + needed or more, width], or undefined if there is none.

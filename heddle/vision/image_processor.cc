@@ -162,6 +162,14 @@ int64_t margin(int64_t whole, int64_t part, bool is_half_to_even) {
   return is_half_to_even && rest % 2 != 0 && down % 2 != 0 ? down + 1 : down;
 }
 
+// What is cut out of an image that was resized.
+PixelBox crop_of(const ImageProcessor& p, ImageSize resized) {
+  return {.top = margin(resized.height, p.crop_size.height, p.crops_as_torchvision),
+          .left = margin(resized.width, p.crop_size.width, p.crops_as_torchvision),
+          .height = p.crop_size.height,
+          .width = p.crop_size.width};
+}
+
 }  // namespace
 
 ImageProcessor ImageProcessor::of_folder(const std::string& folder) {
@@ -309,25 +317,18 @@ Image ImageProcessor::fit(const Image& image) const {
   const ImageSize to = resized(image.size());
   const Image scaled = do_resize ? resize(image, to.height, to.width, resample) : image;
   if (!do_center_crop || scaled.size() == crop_size) return scaled;
-  return crop(scaled, {.top = margin(scaled.height, crop_size.height, crops_as_torchvision),
-                       .left = margin(scaled.width, crop_size.width, crops_as_torchvision),
-                       .height = crop_size.height,
-                       .width = crop_size.width});
+  return crop(scaled, crop_of(*this, scaled.size()));
 }
 
 std::array<double, 4> ImageProcessor::kept(ImageSize image) const {
   if (!do_center_crop) return {0, 0, 1, 1};
   const ImageSize to = resized(image);
-  const auto part = [&](int64_t whole, int64_t kept) {
-    const int64_t begin = margin(whole, kept, crops_as_torchvision);
-    const auto share = [&](int64_t x) {
-      return static_cast<double>(x) / static_cast<double>(whole);
-    };
-    return std::pair(share(begin), share(begin + kept));
+  const auto cut = crop_of(*this, to);
+  const auto share = [](int64_t x, int64_t whole) {
+    return static_cast<double>(x) / static_cast<double>(whole);
   };
-  const auto [top, bottom] = part(to.height, crop_size.height);
-  const auto [left, right] = part(to.width, crop_size.width);
-  return {left, top, right, bottom};
+  return {share(cut.left, to.width), share(cut.top, to.height),
+          share(cut.left + cut.width, to.width), share(cut.top + cut.height, to.height)};
 }
 
 void ImageProcessor::normalize(const Image& image, float* to) const {

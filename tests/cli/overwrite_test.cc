@@ -95,6 +95,19 @@ TEST_F(Overwrite, kept_run_outlives_another_overwrite_and_may_be_moved_elsewhere
   EXPECT_EQ(run_heddle({"train", "--out", run_.string()}).exit_code, 0);
 }
 
+// Killed between any two names that it moves.
+TEST_F(Overwrite, run_that_was_half_set_aside_is_put_back) {
+  const std::vector<std::string> names = {"state/manifest.json", "last", "best", "log.jsonl"};
+  fs::create_directories(run_ / "replaced" / "state");
+  for (const std::string& name : names) {
+    fs::rename(run_ / name, run_ / "replaced" / name);
+    const CliResult result = run_heddle({"train", "--out", run_.string()});
+    EXPECT_TRUE(contains(result.err, "stands there again")) << name << result.err;
+    expect_old_run_in(run_);
+    fs::create_directories(run_ / "replaced" / "state");
+  }
+}
+
 // A folder of that name that somebody else made.
 TEST_F(Overwrite, folder_called_replaced_that_holds_no_run_is_let_alone) {
   fs::create_directories(run_ / "replaced");

@@ -99,6 +99,38 @@ TEST(CopyWeights, classes_of_the_same_names_are_put_in_order_and_others_begin_an
   EXPECT_EQ(values(numbered, "classifier.weight"), old);
 }
 
+// All of CCT stands below "classifier", and as wide as there are classes.
+TEST(CopyWeights, only_rows_of_classes_are_put_in_order) {
+  const auto config = [](const char* labels) {
+    Json json = Json::parse(R"({"model_type": "cct", "hidden_size": 4, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "intermediate_size": 4, "image_size": 16})");
+    json["id2label"] = Json::parse(labels);
+    return json;
+  };
+  nn::Parameters from(3), to(4);
+  const auto model =
+      make_model(nn::Scope(from), config(R"({"0": "a", "1": "b", "2": "c", "3": "d"})"));
+  const auto other =
+      make_model(nn::Scope(to), config(R"({"0": "b", "1": "a", "2": "c", "3": "d"})"));
+  EXPECT_TRUE(copy_weights(from, *model, to, *other).alone.empty());
+  int same = 0, moved = 0;
+  for (size_t i = 0; i < from.all().size(); ++i) {
+    const std::vector<float> a = from.all()[i]->value().to_floats(),
+                             b = to.all()[i]->value().to_floats();
+    const std::string& name = to.all()[i]->name();
+    if (name.find("classifier.fc.") == name.npos) {
+      EXPECT_EQ(a, b) << name;
+      ++same;
+    } else if (name.ends_with("weight")) {
+      EXPECT_TRUE(std::equal(a.begin(), a.begin() + 4, b.begin() + 4)) << name;
+      EXPECT_TRUE(std::equal(a.begin() + 8, a.end(), b.begin() + 8)) << name;
+      ++moved;
+    }
+  }
+  EXPECT_EQ(moved, 1);
+  EXPECT_GT(same, 10);
+}
+
 TEST(CopyWeights, what_the_smaller_model_has_no_place_for_is_named) {
   nn::Parameters from(3), to(4);
   const char* const config = R"({"model_type": "bert", "vocab_size": 20, "hidden_size": 8,

@@ -260,8 +260,12 @@ Json completion_body(const RemoteGeneration& asked) {
   if (!asked.model.empty()) body["model"] = asked.model;
   if (!asked.stops.empty()) body["stop"] = asked.stops;
   if (asked.samples > 1) body["n"] = asked.samples;
-  if (!asked.draws) body["temperature"] = 0.0;
-  if (asked.draws) add("temperature", s.temperature), body["seed"] = s.seed.value_or(1);
+  if (asked.draws) {
+    add("temperature", s.temperature);
+    body["seed"] = s.seed.value_or(1);
+  } else {
+    body["temperature"] = 0.0;
+  }
   add("top_p", s.top_p);
   add("top_k", s.top_k);
   add("min_p", s.min_p);

@@ -85,13 +85,10 @@ void fill_whole(nn::Parameters& parameters, const std::string& name, const Tenso
   p->changed(true);
 }
 
-// A row a class in each, and as many as each has classes.
-bool is_of_other_classes(const Shape& from, const Shape& to, int64_t from_classes,
-                         int64_t to_classes) {
-  if (from.rank() != to.rank() || from.rank() == 0) return false;
-  const int64_t others = from[0] - from_classes;  // detectors have a class of no object too
-  if ((others != 0 && others != 1) || to[0] - to_classes != others) return false;
-  return std::equal(from.sizes().begin() + 1, from.sizes().end(), to.sizes().begin() + 1);
+// Whether they differ in the number of their rows alone.
+bool has_other_rows(const Shape& from, const Shape& to) {
+  return from.rank() == to.rank() && from[0] != to[0] &&
+         std::equal(from.sizes().begin() + 1, from.sizes().end(), to.sizes().begin() + 1);
 }
 
 // LABEL_0, LABEL_1, ..: what classes are called whose config has no names.
@@ -100,14 +97,6 @@ bool are_numbered(const std::vector<std::string>& labels) {
     if (labels[i] != fmt::format("LABEL_{}", i)) return false;
   }
   return true;
-}
-
-// Whether a parameter has a row a class, and maybe one of no object behind them.
-bool has_class_rows(const nn::Parameter& p, int64_t classes) {
-  const std::string& name = p.name();
-  const bool is_head = name.find("classifier") != name.npos || name.starts_with("head.") ||
-                       name.starts_with("score.") || name.starts_with("logits_proj.");
-  return is_head && (p.shape()[0] == classes || p.shape()[0] == classes + 1);
 }
 
 // Of which of the old classes each of the new ones is; nothing if some have other names.
@@ -210,18 +199,16 @@ CopiedWeights copy_weights(const nn::Parameters& from, const Model& from_model, 
     }
     const nn::Parameter& source = *found->second;
     known.erase(found);
-    const bool is_of_classes = is_renamed && has_class_rows(source, from_hub.classes());
-    if ((is_of_classes && !order) ||
-        (source.shape() != p->shape() &&
-         is_of_other_classes(source.shape(), p->shape(), from_hub.classes(), to_hub.classes()))) {
+    const bool is_of_classes = source.has_class_rows(), is_moved = is_of_classes && is_renamed;
+    if ((is_moved && !order) || (is_of_classes && has_other_rows(source.shape(), p->shape()))) {
       copied.alone.push_back(p->name());
       continue;
     }
     const bool are_positions = theirs != nullptr && own != nullptr && &source == &theirs->table() &&
                                p.get() == &own->table();
-    const Tensor values = are_positions   ? theirs->table_of(own->grid())
-                          : is_of_classes ? with_rows(source.value(), *order)
-                                          : source.value();
+    const Tensor values = are_positions ? theirs->table_of(own->grid())
+                          : is_moved    ? with_rows(source.value(), *order)
+                                        : source.value();
     check(values.shape() == p->shape(), ErrorKind::data,
           "'{}' is {} in the model that is begun from, but {} here", p->name(),
           values.shape().str(), p->shape().str());

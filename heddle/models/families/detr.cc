@@ -160,30 +160,35 @@ Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
 }
 
 void Detr::add_heads(const Scope& s, int64_t labels) {
-  const auto linear = [&](const Scope& at, int64_t out, bool is_head,
+  enum class Gives : uint8_t { hidden, numbers, classes };
+  const auto linear = [&](const Scope& at, int64_t out, Gives what,
                           const Init& bias = Init::zeros()) {
-    return Linear(
-        at,
-        {.in = c_.d_model, .out = out, .init = init_of(c_), .bias_init = bias, .is_head = is_head});
+    return Linear(at, {.in = c_.d_model,
+                       .out = out,
+                       .init = init_of(c_),
+                       .bias_init = bias,
+                       .is_head = what != Gives::hidden,
+                       .gives_classes = what == Gives::classes});
   };
   const bool has_sigmoids = c_.loss.has_sigmoids();
   const int64_t classes = labels + (has_sigmoids ? 0 : 1);
   const Init bias = has_sigmoids ? Init::constant(kRareClass) : Init::zeros();
-  heads_.object_classes = [layer = linear(s / "class_labels_classifier", classes, true, bias)](
-                              const Tensor& h, const Run& run) {
-    return layer(cast(h, DType::f32), in_f32(run));
-  };
+  heads_.object_classes =
+      [layer = linear(s / "class_labels_classifier", classes, Gives::classes, bias)](
+          const Tensor& h, const Run& run) { return layer(cast(h, DType::f32), in_f32(run)); };
   const Scope boxes = s / "bbox_predictor" / "layers";
-  boxes_.emplace(DetrBoxes{linear(boxes / 0, c_.d_model, false),
-                           linear(boxes / 1, c_.d_model, false), linear(boxes / 2, 4, true)});
+  boxes_.emplace(DetrBoxes{linear(boxes / 0, c_.d_model, Gives::hidden),
+                           linear(boxes / 1, c_.d_model, Gives::hidden),
+                           linear(boxes / 2, 4, Gives::numbers)});
   heads_.boxes = [this](const Tensor& h, const Run& run) {
     return (*boxes_)(h, learned_points(h.size(0), run), run);
   };
 }
 
 void Detr::add_denoising(const Scope& s, int64_t labels) {
-  noised_labels_ =
-      &(s / "labels" / "weight").parameter({labels, c_.d_model}, Init::normal(c_.init_std));
+  noised_labels_ = &(s / "labels" / "weight")
+                        .parameter({labels, c_.d_model}, Init::normal(c_.init_std))
+                        .of_classes();
   noised_boxes_.emplace(
       s / "boxes", Linear::Options{.in = 2 * c_.d_model, .out = c_.d_model, .init = init_of(c_)});
 }

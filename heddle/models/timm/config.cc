@@ -39,7 +39,7 @@ const Architectures& family_of_name(const std::string& name, const std::string& 
 }
 
 // Classes by name where the checkpoint names them.
-void add_labels(const Json& config, const std::string& source, Json& json) {
+void add_labels(const Json& config, const Json& given, const std::string& source, Json& json) {
   const Json* const cfg = config.find("pretrained_cfg");
   const auto find = [&](const char* key) -> const Json* {
     for (const Json* from : {&config, cfg}) {
@@ -48,7 +48,7 @@ void add_labels(const Json& config, const std::string& source, Json& json) {
     }
     return nullptr;
   };
-  const Json* const count = find("num_classes");
+  const Json* const count = given.is_null() ? find("num_classes") : &given;
   const int64_t classes = count == nullptr ? 1000 : count->as_int(source + ": key 'num_classes'");
   if (classes == 0) {
     const std::string& name = json.at("architectures").as_array()[0].as_string();
@@ -77,9 +77,7 @@ Json family_config(const Json& config, const std::string& source) {
   const Json classes = args.get("num_classes");  // those of the checkpoint's own arguments win
   Json json = family_of_name(args.name(), source).config(args);
   args.finish();
-  Json counted = config;
-  if (!classes.is_null()) counted["num_classes"] = classes;
-  add_labels(counted, source, json);
+  add_labels(config, classes, source, json);
   if (const Json* cfg = config.find("pretrained_cfg")) json["pretrained_cfg"] = *cfg;
   return json;
 }

@@ -27,7 +27,7 @@ struct CaptionsRequest {
   void read(size_t i, Request& request);
   void take(size_t i, std::span<const Hypothesis> found);
   void count_weights(const Translation& caption, int64_t cells);
-  SeenGrid grid_of(size_t i) const;
+  SeenGrid grid_of(size_t i, ImageSize size) const;
 };
 
 // Other images may be read at the same time.
@@ -69,9 +69,8 @@ void CaptionsRequest::take(size_t i, std::span<const Hypothesis> found) {
   exchange->send(Json::object({{"model", model->name}, {"captions", std::move(captions)}}));
 }
 
-SeenGrid CaptionsRequest::grid_of(size_t i) const {
+SeenGrid CaptionsRequest::grid_of(size_t i, ImageSize size) const {
   const CaptionReader& reader = model->captioner();
-  const ImageSize size = sent.size(*exchange, i);
   const ImageSize grid = reader.model().grid(reader.processor.fitted(size));
   const int64_t most = exchange->service.options().cache_rows;
   if (grid.height * grid.width > most) {
@@ -129,10 +128,11 @@ void images_caption(const SharedExchange& e) {
   asked->encoded.resize(asked->left);
   asked->captions.resize(asked->left);
   std::vector<QueuedJob> jobs;
+  const ImageProcessor& processor = asked->model->captioner().processor;
   for (size_t i = 0; i < asked->left; ++i) {
-    const ImageProcessor& processor = asked->model->captioner().processor;
-    const int64_t tokens = asked->sent.tokens(*e, i, processor);
-    asked->grids.push_back(asked->grid_of(i));
+    const ImageSize size = asked->sent.size(*e, i);
+    const int64_t tokens = SentImages::tokens(*e, i, size, processor);
+    asked->grids.push_back(asked->grid_of(i, size));
     jobs.push_back(asked->job(asked, i, tokens));
   }
   start_jobs(e, asked->model, std::move(jobs));

@@ -90,9 +90,10 @@ ImageSize SentImages::size(const Exchange& e, size_t i) const {
 }
 
 // A line of pixels may become a large image.
-int64_t SentImages::tokens(const Exchange& e, size_t i, const ImageProcessor& processor) const {
+int64_t SentImages::tokens(const Exchange& e, size_t i, ImageSize sent,
+                           const ImageProcessor& processor) {
   const int64_t most = e.service.options().most_pixels;
-  const ImageSize sent = size(e, i), resized = processor.resized(sent);
+  const ImageSize resized = processor.resized(sent);
   if (resized.width > most / resized.height) {
     refuse("{} of {} x {} pixels would be resized to {} x {}; at most {} are taken", name(i),
            sent.width, sent.height, resized.width, resized.height, most);

@@ -20,9 +20,11 @@ struct SentImages {
   /// Of image i as its header has it. Errors: Refusal if it is no image, or has more pixels than
   /// are taken.
   ImageSize size(const Exchange& e, size_t i) const;
-  /// What it costs as tokens do to read image i: its cells of 16 x 16 pixels, as it was sent or as
-  /// it is resized, and a pass. Errors: those of size(), also for the size that it is resized to.
-  int64_t tokens(const Exchange& e, size_t i, const ImageProcessor& processor) const;
+  /// What it costs as tokens do to read image i of that size: its cells of 16 x 16 pixels, as it
+  /// was sent or as it is resized, and a pass. Errors: Refusal if it is resized to more pixels than
+  /// are taken.
+  static int64_t tokens(const Exchange& e, size_t i, ImageSize sent,
+                        const ImageProcessor& processor);
   /// Image i as viewers show it, whose file is let go of. Errors: data if it is damaged.
   Image take(size_t i);
 };

@@ -49,7 +49,7 @@ void answer_images(const SharedExchange& e, ModelUse use) {
   asked.threshold = number_of(asked.sent.options, "threshold", 0.5, 0, 1);
   int64_t tokens = 0;
   for (size_t i = 0; i < asked.sent.files.size(); ++i) {
-    tokens += asked.sent.tokens(*e, i, asked.model->images().processor);
+    tokens += SentImages::tokens(*e, i, asked.sent.size(*e, i), asked.model->images().processor);
   }
   work_between_steps(e, tokens,
                      [asked = std::move(asked)]() mutable { return asked.answer_one(); });

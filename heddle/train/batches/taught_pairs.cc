@@ -60,18 +60,18 @@ std::vector<std::string> whole_lines(const std::string& path) {
 std::vector<std::string> translated(const LoadedModel& teacher, const PairTexts& texts,
                                     const std::string& path, const TaughtOptions& o) {
   constexpr size_t kBlock = 1024;
-  std::vector<std::string> targets = whole_lines(path);
-  const size_t count = texts.source.size();
-  check(targets.size() <= count, ErrorKind::data,
-        "{}: it has more lines than there are sources; remove it", path);
-  write_file_atomic(path, text_of(targets));
-  std::ofstream file(path, std::ios::binary | std::ios::app);
   const auto languages = teacher.target().languages();
   check(
       languages.empty(), ErrorKind::usage,
       "train: the teacher {} writes {} languages, and nothing says which; translate the sources by "
       "heddle translate, and train on that",
       teacher.path, languages.size());
+  std::vector<std::string> targets = whole_lines(path);
+  const size_t count = texts.source.size();
+  check(targets.size() <= count, ErrorKind::data,
+        "{}: it has more lines than there are sources; remove it", path);
+  write_file_atomic(path, text_of(targets));
+  std::ofstream file(path, std::ios::binary | std::ios::app);
   TranslateOptions options = default_options(teacher);
   options.search.beam = o.beam;
   options.precision = o.precision;

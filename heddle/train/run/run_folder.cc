@@ -226,10 +226,22 @@ void drop_replaced(const std::string& run) {
   remove_path(old);
 }
 
+namespace {
+
+// Whether the folders hold a run that is there, or on its way from one to the other: move_run()
+// moves train.json last, and what has been moved is not where it was. All else is not ours.
+bool is_half_moved(const std::string& run, const std::string& replaced) {
+  if (is_run(replaced)) return true;
+  return is_run(run) && std::ranges::none_of(kRunNames, [&](const char* name) {
+           return is_there(join_path(run, name)) && is_there(join_path(replaced, name));
+         });
+}
+
+}  // namespace
+
 void settle_replaced(const std::string& run) {
   const std::string replaced = replaced_path(run);
-  // Without a train.json in either it is no run's: move_run() ends with that.
-  if (!is_directory(replaced) || (!is_run(replaced) && is_run(run))) return;
+  if (!is_directory(replaced) || !is_half_moved(run, replaced)) return;
   const std::string folder = join_path(run, "state");
   StateFolder state(folder);
   if (is_run(replaced) && is_run(run) && state.holds_state()) {

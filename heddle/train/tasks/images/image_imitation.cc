@@ -14,7 +14,6 @@
 namespace heddle::train {
 namespace {
 
-// The rows of all images' grids, behind their tokens.
 void standardise(std::span<float> row) {
   double sum = 0, squares = 0;
   for (const float x : row) sum += x, squares += double{x} * x;
