@@ -232,6 +232,18 @@ TEST(ChatTemplate, arguments_that_nobody_reads_are_refused_by_the_name_of_what_t
   refuses("none|e(1)", {"e takes"});
   refuses("messages.index(1, 2, a=3)", {"index"});
   refuses("[1]|map('upper', 1)", {"upper"});
+  refuses("1 is number(2)", {"the test number", "0", "1"});
+  refuses("1 is eq(1, 2)", {"the test eq", "1", "2"});
+  refuses("1 is eq(other=1)", {"the test eq", "'other'"});
+  refuses("4 is divisibleby(by=2)", {"the test divisibleby", "'by'"});
+  refuses("4 is divisibleby", {"'divisibleby' needs a value"});
+  refuses("[4]|select('even', 1)", {"the test even"});
+  refuses("range(0, 4, step=2)", {"range", "'step'"});
+  refuses("range(0, 4, 2, 1)", {"range", "3", "4"});
+  refuses("dict({}, {})", {"dict", "1", "2"});
+  refuses("strftime_now('%Y', 1)", {"strftime_now", "1", "2"});
+  refuses("raise_exception(text='no')", {"raise_exception", "'text'"});
+  refuses("raise_exception(message='never this')", {"never this"});
 }
 
 TEST(ChatTemplate, messages_must_be_messages) {

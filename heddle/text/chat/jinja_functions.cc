@@ -43,8 +43,9 @@ void JinjaArguments::check_fits(std::string_view function,
     return static_cast<size_t>(std::ranges::find(parameters, name) - parameters.begin());
   };
   const size_t count = parameters.size();
-  check(positional.size() <= count || place_of("*") < count, ErrorKind::data,
-        "{} takes at most {} arguments, not {}", function, count, positional.size());
+  const size_t most = std::min(count, place_of("**"));
+  check(positional.size() <= most || place_of("*") < count, ErrorKind::data,
+        "{} takes at most {} arguments, not {}", function, most, positional.size());
   for (const auto& [name, value] : named) {
     const size_t place = place_of(name);
     check(place < count || place_of("**") < count, ErrorKind::data, "{} takes no argument '{}'",
@@ -67,14 +68,39 @@ JinjaArguments JinjaArguments::behind(size_t count) const {
 namespace {
 
 struct TestCall {
+  const std::string& name;
   const JinjaValue& value;
   const JinjaArguments& arguments;
   JinjaBudget& budget;
 };
 
+// Of tests that compare with something: what it is called.
+const std::map<std::string, std::string_view, std::less<>>& others() {
+  static const std::map<std::string, std::string_view, std::less<>> all = {{"!=", ""},
+                                                                           {"<", ""},
+                                                                           {"<=", ""},
+                                                                           {"==", ""},
+                                                                           {">", ""},
+                                                                           {">=", ""},
+                                                                           {"eq", ""},
+                                                                           {"equalto", ""},
+                                                                           {"ge", ""},
+                                                                           {"greaterthan", ""},
+                                                                           {"gt", ""},
+                                                                           {"le", ""},
+                                                                           {"lessthan", ""},
+                                                                           {"lt", ""},
+                                                                           {"ne", ""},
+                                                                           {"in", "seq"},
+                                                                           {"divisibleby", "num"},
+                                                                           {"sameas", "other"}};
+  return all;
+}
+
 const JinjaValue& other(const TestCall& call) {
-  check(!call.arguments.positional.empty(), ErrorKind::data, "the test needs a value");
-  return call.arguments.positional[0];
+  const JinjaValue* value = call.arguments.find(0, others().find(call.name)->second);
+  check(value != nullptr, ErrorKind::data, "the test '{}' needs a value", call.name);
+  return *value;
 }
 
 bool has_case(const TestCall& call, const char* which) {
@@ -166,7 +192,11 @@ bool is_jinja_test(std::string_view name) { return tests().contains(name); }
 bool apply_jinja_test(const std::string& name, const JinjaValue& value,
                       const JinjaArguments& arguments, JinjaBudget& budget) {
   budget.spend();
-  return tests().find(name)->second({value, arguments, budget});
+  const auto other = others().find(name);
+  arguments.check_fits("the test " + name, other == others().end()
+                                               ? JinjaParameters{}
+                                               : JinjaParameters{other->second});
+  return tests().find(name)->second({name, value, arguments, budget});
 }
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
@@ -17,45 +16,49 @@ using Values = std::vector<JinjaValue>;
 constexpr int64_t kLongestRange = 100'000;  // as Jinja's sandbox has it
 
 // Each with what it takes.
-using Methods = std::map<std::string, JinjaParameters, std::less<>>;
+using Parameters = std::map<std::string, JinjaParameters, std::less<>>;
 
-const Methods kTextMethods = {{"capitalize", {}},
-                              {"count", {"", "", ""}},
-                              {"endswith", {"", "", ""}},
-                              {"find", {"", "", ""}},
-                              {"format", {"*", "**"}},
-                              {"index", {"", "", ""}},
-                              {"isalnum", {}},
-                              {"isalpha", {}},
-                              {"isdigit", {}},
-                              {"islower", {}},
-                              {"isspace", {}},
-                              {"isupper", {}},
-                              {"join", {""}},
-                              {"lower", {}},
-                              {"lstrip", {""}},
-                              {"removeprefix", {""}},
-                              {"removesuffix", {""}},
-                              {"replace", {"", "", "count"}},
-                              {"rfind", {"", "", ""}},
-                              {"rsplit", {"sep", "maxsplit"}},
-                              {"rstrip", {""}},
-                              {"split", {"sep", "maxsplit"}},
-                              {"splitlines", {"keepends"}},
-                              {"startswith", {"", "", ""}},
-                              {"strip", {""}},
-                              {"title", {}},
-                              {"upper", {}},
-                              {"zfill", {""}}};
-const Methods kDictMethods = {{"get", {"", ""}}, {"items", {}}, {"keys", {}}, {"values", {}}};
-const Methods kListMethods = {{"count", {""}}, {"index", {""}}};
+const Parameters kTextMethods = {{"capitalize", {}},
+                                 {"count", {"", "", ""}},
+                                 {"endswith", {"", "", ""}},
+                                 {"find", {"", "", ""}},
+                                 {"format", {"*", "**"}},
+                                 {"index", {"", "", ""}},
+                                 {"isalnum", {}},
+                                 {"isalpha", {}},
+                                 {"isdigit", {}},
+                                 {"islower", {}},
+                                 {"isspace", {}},
+                                 {"isupper", {}},
+                                 {"join", {""}},
+                                 {"lower", {}},
+                                 {"lstrip", {""}},
+                                 {"removeprefix", {""}},
+                                 {"removesuffix", {""}},
+                                 {"replace", {"", "", "count"}},
+                                 {"rfind", {"", "", ""}},
+                                 {"rsplit", {"sep", "maxsplit"}},
+                                 {"rstrip", {""}},
+                                 {"split", {"sep", "maxsplit"}},
+                                 {"splitlines", {"keepends"}},
+                                 {"startswith", {"", "", ""}},
+                                 {"strip", {""}},
+                                 {"title", {}},
+                                 {"upper", {}},
+                                 {"zfill", {""}}};
+const Parameters kDictMethods = {{"get", {"", ""}}, {"items", {}}, {"keys", {}}, {"values", {}}};
+const Parameters kListMethods = {{"count", {""}}, {"index", {""}}};
 
-const Methods& methods_of(const JinjaValue& value) {
+const Parameters& methods_of(const JinjaValue& value) {
   return value.is_string() ? kTextMethods : value.is_dict() ? kDictMethods : kListMethods;
 }
 
-const std::set<std::string, std::less<>> kFunctions = {"dict", "namespace", "raise_exception",
-                                                       "range", "strftime_now"};
+// Functions, and what they take.
+const Parameters kFunctions = {{"dict", {"", "**"}},
+                               {"namespace", {"", "**"}},
+                               {"raise_exception", {"message"}},
+                               {"range", {"", "", ""}},
+                               {"strftime_now", {"format"}}};
 
 // Counts code points from the end where it is negative, as Python does.
 int64_t placed(int64_t i, int64_t n) { return i < 0 ? i + n : i; }
@@ -244,8 +247,7 @@ JinjaValue namespace_of(const JinjaArguments& a, JinjaBudget& budget) {
 }
 
 JinjaValue range_of(const JinjaArguments& a, JinjaBudget& budget) {
-  check(!a.positional.empty() && a.positional.size() <= 3, ErrorKind::data,
-        "range takes one to three integers");
+  check(!a.positional.empty(), ErrorKind::data, "range takes one to three integers");
   const int64_t first = a.positional[0].integer("range");
   const bool has_begin = a.positional.size() > 1;
   const int64_t begin = has_begin ? first : 0,
@@ -410,13 +412,14 @@ bool is_jinja_function(std::string_view name) { return kFunctions.contains(name)
 
 JinjaValue call_jinja_function(const std::string& name, const JinjaArguments& arguments,
                                std::time_t now, JinjaBudget& budget) {
+  arguments.check_fits(name, kFunctions.find(name)->second);
   if (name == "range") return range_of(arguments, budget);
   if (name == "dict") return dict_of(arguments, budget);
   if (name == "namespace") return namespace_of(arguments, budget);
   if (name == "strftime_now") return time_as(arguments.text(0, "format", "strftime_now"), now);
-  check(!arguments.positional.empty(), ErrorKind::data, "the template refuses these messages");
-  fail(ErrorKind::data, "the template refuses these messages: {}",
-       jinja_text(arguments.positional[0], budget));
+  const JinjaValue* message = arguments.find(0, "message");
+  check(message != nullptr, ErrorKind::data, "the template refuses these messages");
+  fail(ErrorKind::data, "the template refuses these messages: {}", jinja_text(*message, budget));
 }
 
 }  // namespace heddle
