@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/seq2seq: small random encoder-decoders and what transformers makes of them.
 
-Usage: python tools/make_seq2seq_fixtures.py    (needs torch, transformers, tokenizers, sentencepiece,
+Usage: python tools/make_seq2seq_fixtures.py [--likelihoods]    (needs torch, transformers, tokenizers, sentencepiece,
                           protobuf, safetensors; made with torch 2.15, transformers 5.23, sentencepiece 0.2)
 
 NAME.safetensors: as in make_marian_fixtures.py, of the class that CASES names, in float64.
 NAME/: whole folders as Hugging Face keeps them, with cases.json: settings for generation_config.json,
 languages, and of each line its ids, and the ids, score and text of what generate() makes of it.
+likelihoods.json (all that --likelihoods writes): how likely these models find targets behind the tokens
+that generate() begins with.
 """
 import json
 import pathlib
 import shutil
+import sys
 
 import sentencepiece
 import torch
@@ -182,8 +185,42 @@ def folders():
                 [(s, plain + ["translate: the <extra_id_0> book"], None) for s in SETTINGS], 64)
 
 
+def likelihood(name, class_name, languages):
+    """Negative log-likelihood of targets, their ends included, in nats."""
+    folder, tokenizers = FOLDER / name, {"bart": BartTokenizer, "m2m_100": M2M100Tokenizer}
+    tokenizer = tokenizers.get(name, MBartTokenizer).from_pretrained(folder)
+    model = getattr(transformers, class_name).from_pretrained(folder).double().eval()
+    begin = [model.config.decoder_start_token_id, 0]
+    if languages:
+        tokenizer.src_lang = languages[0]
+        mark = f"__{languages[1]}__" if name == "m2m_100" else languages[1]
+        begin[1] = tokenizer.convert_tokens_to_ids(mark)
+    sources, targets, nll, tokens = LINES[:1] + ["we run fast!"], ["a book", LINES[1]], 0.0, 0
+    for source, target in zip(sources, targets):
+        out = tokenizer(target, add_special_tokens=False)["input_ids"] + [model.config.eos_token_id]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([tokenizer(source)["input_ids"]]),
+                           decoder_input_ids=torch.tensor([begin + out[:-1]])).logits
+        log_p = logits[0, len(begin) - 1:].log_softmax(-1)
+        nll -= log_p[range(len(out)), out].sum().item()
+        tokens += len(out)
+    return {"model": name, "languages": languages, "sources": sources, "targets": targets, "nll": nll,
+            "tokens": tokens}
+
+
+def likelihoods():
+    made = [likelihood("bart", "BartForConditionalGeneration", None)]
+    for pair in (("en", "de"), ("fr", "de"), ("fr", "zu")):
+        made.append(likelihood("m2m_100", "M2M100ForConditionalGeneration", pair))
+    for pair in (("en_XX", "de_DE"), ("fr_XX", "de_DE"), ("fr_XX", "ar_AR")):
+        made.append(likelihood("mbart", "MBartForConditionalGeneration", pair))
+    (FOLDER / "likelihoods.json").write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n")
+
+
 def main():
     torch.set_num_threads(1)
+    if sys.argv[1:] == ["--likelihoods"]:
+        return likelihoods()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for seed, (name, (class_name, fields)) in enumerate(CASES.items(), 51):
         save_parity(make_model(class_name, fields), FOLDER / f"{name}.safetensors",
@@ -191,6 +228,7 @@ def main():
     for path in FOLDER.glob("*.safetensors"):
         path.chmod(0o644)
     folders()
+    likelihoods()
 
 
 if __name__ == "__main__":

@@ -184,57 +184,65 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   return out;
 }
 
+void PairPacker::add(int64_t sample, uint32_t name, std::span<const int32_t> source,
+                     std::span<const int32_t> target) {
+  const auto append = [](std::vector<int32_t>& ids, std::span<const int32_t> some) {
+    ids.insert(ids.end(), some.begin(), some.end());
+  };
+  const size_t source_begin = batch_.source.size(), target_begin = batch_.target_out.size();
+  batch_.samples.push_back(sample);
+  for (const auto some : {std::span<const int32_t>(marks_.source_start), source,
+                          std::span<const int32_t>(marks_.source_end)}) {
+    append(batch_.source, some);
+  }
+  append(batch_.target_in, marks_.target_start);
+  append(batch_.target_in, target);
+  batch_.target_out.insert(batch_.target_out.end(), marks_.target_start.size() - 1, -1);
+  append(batch_.target_out, target);
+  batch_.target_out.push_back(marks_.target_end);
+  batch_.target_tokens += std::ssize(target) + 1;
+  source_rows_.push_back(static_cast<int64_t>(batch_.source.size() - source_begin));
+  target_rows_.push_back(static_cast<int64_t>(batch_.target_out.size() - target_begin));
+  append_row_names(name, source_rows_.back(), batch_.source_sample, batch_.source_position);
+  append_row_names(name, target_rows_.back(), batch_.target_sample, batch_.target_position);
+}
+
+TranslationBatch PairPacker::take() {
+  batch_.source_segments = Segments::from_lengths(source_rows_);
+  batch_.target_segments = Segments::from_lengths(target_rows_);
+  source_rows_.clear(), target_rows_.clear();
+  return std::exchange(batch_, {});
+}
+
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
-                                        std::span<const int64_t> pairs,
-                                        const TranslationIds& special,
+                                        std::span<const int64_t> pairs, const PairMarks& marks,
                                         const TranslationBatchOptions& options) {
   const ProfilePhase phase("batch");
   for (const int64_t pair : pairs) {
     check(pair >= 0 && pair < corpus.size(), ErrorKind::internal,
           "translation batch: pair {} of a corpus of {}", pair, corpus.size());
   }
-  // Drawn on all threads; empty: as the corpus has them.
-  const auto drawn = [&](const Resegment& resegment, const auto& view) {
-    std::vector<std::vector<int32_t>> ids(resegment ? pairs.size() : 0);
+  // On all threads, as drawing anew takes long.
+  const auto ids_of = [&](const Resegment& resegment, const auto& view) {
+    std::vector<std::vector<int32_t>> ids(pairs.size());
     parallel_for(std::ssize(ids), [&](int64_t i) {
-      ids[static_cast<size_t>(i)] =
-          resegment(view(pairs[static_cast<size_t>(i)]).ids(), pairs[static_cast<size_t>(i)]);
+      const int64_t pair = pairs[static_cast<size_t>(i)];
+      std::vector<int32_t>& of_pair = ids[static_cast<size_t>(i)];
+      of_pair = view(pair).ids();
+      if (resegment) of_pair = resegment(std::move(of_pair), pair);
     });
     return ids;
   };
-  const auto source_of = [&](int64_t pair) { return corpus.source(pair); };
-  const auto target_of = [&](int64_t pair) { return corpus.target(pair); };
-  const auto sources = drawn(options.source, source_of);
-  const auto targets = drawn(options.target, target_of);
-  const auto lay = [](const TokenView& view, const auto& others, size_t i,
-                      std::vector<int32_t>& out) {
-    if (others.empty()) return view.append_to(out);
-    out.insert(out.end(), others[i].begin(), others[i].end());
-  };
-  TranslationBatch batch;
-  std::vector<int64_t> source_rows, target_rows;
-  const auto append = [&](size_t i, uint32_t pass) {
-    const size_t source_begin = batch.source.size(), target_begin = batch.target_out.size();
-    batch.samples.push_back(pairs[i]);
-    lay(source_of(pairs[i]), sources, i, batch.source);
-    batch.source.push_back(special.eos);
-    batch.target_in.push_back(special.decoder_start);
-    lay(target_of(pairs[i]), targets, i, batch.target_in);
-    lay(target_of(pairs[i]), targets, i, batch.target_out);
-    batch.target_out.push_back(special.eos);
-    source_rows.push_back(static_cast<int64_t>(batch.source.size() - source_begin));
-    target_rows.push_back(static_cast<int64_t>(batch.target_out.size() - target_begin));
-    const uint32_t name = static_cast<uint32_t>(pairs[i]) ^ (pass << 31);
-    append_row_names(name, source_rows.back(), batch.source_sample, batch.source_position);
-    append_row_names(name, target_rows.back(), batch.target_sample, batch.target_position);
-  };
+  const auto sources = ids_of(options.source, [&](int64_t pair) { return corpus.source(pair); });
+  const auto targets = ids_of(options.target, [&](int64_t pair) { return corpus.target(pair); });
+  PairPacker packer(marks);
   for (int64_t pass = 0; pass < options.passes; ++pass) {
-    for (size_t i = 0; i < pairs.size(); ++i) append(i, static_cast<uint32_t>(pass));
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const uint32_t name = static_cast<uint32_t>(pairs[i]) ^ (static_cast<uint32_t>(pass) << 31);
+      packer.add(pairs[i], name, sources[i], targets[i]);
+    }
   }
-  batch.source_segments = Segments::from_lengths(source_rows);
-  batch.target_segments = Segments::from_lengths(target_rows);
-  batch.target_tokens = batch.target_segments.rows();
-  return batch;
+  return packer.take();
 }
 
 BlockOrder block_order(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/data/token_cache.h"
@@ -66,17 +67,28 @@ BatchPlan plan_epoch(const PairLengths& lengths, const BatchOptions& options, in
 std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
                                               std::span<const int64_t> batch, int64_t shards);
 
-struct TranslationIds {
-  int32_t decoder_start = 2;  ///< first input of the decoder
-  int32_t eos = 3;            ///< ends source and target
+/// Ids around pairs that are given without any.
+struct PairMarks {
+  std::vector<int32_t> source_start = {};   ///< before each source: a language
+  std::vector<int32_t> source_end = {3};    ///< behind it
+  std::vector<int32_t> target_start = {2};  ///< what the decoder is given before each target; the
+                                            ///< first id, and others that are not predicted
+  int32_t target_end = 3;                   ///< behind each target
+
+  /// How many rows the decoder has for a target of so many tokens beyond them.
+  int64_t target_rows() const { return static_cast<int64_t>(target_start.size()); }
+  int64_t source_rows() const {
+    return static_cast<int64_t>(source_start.size() + source_end.size());
+  }
 };
 
 /// Pairs laid end to end; s and t are the numbers of source and target rows.
 struct TranslationBatch {
-  std::vector<int32_t> source;      ///< [s] ids, then eos, of each pair
+  std::vector<int32_t> source;      ///< [s] ids between the marks, of each pair
   Segments source_segments;         ///< one segment a pair
-  std::vector<int32_t> target_in;   ///< [t] decoder_start, then ids
-  std::vector<int32_t> target_out;  ///< [t] ids, then eos: what target_in's row is to predict
+  std::vector<int32_t> target_in;   ///< [t] PairMarks::target_start, then ids
+  std::vector<int32_t> target_out;  ///< [t] ids, then the end: what target_in's row is to predict;
+                                    ///< -1, which no loss counts, in front of a given one
   Segments target_segments;
   std::vector<int64_t> samples;  ///< [pairs] indices in the corpus
   // Counters of randomness (dropout): they name a row whatever batch it is in.
@@ -84,9 +96,26 @@ struct TranslationBatch {
   std::vector<uint32_t> source_position;  ///< [s] position of the row in its sentence, from 0
   std::vector<uint32_t> target_sample;    ///< [t]
   std::vector<uint32_t> target_position;  ///< [t]
-  int64_t target_tokens = 0;              ///< t: tokens that the loss is over, eos included
+  int64_t target_tokens = 0;              ///< that the loss is over, ends included
 
   int64_t pairs() const { return static_cast<int64_t>(samples.size()); }
+};
+
+/// Lays pairs end to end.
+class PairPacker {
+ public:
+  explicit PairPacker(PairMarks marks) : marks_(std::move(marks)) {}
+
+  /// name: what the rows count as for randomness.
+  void add(int64_t sample, uint32_t name, std::span<const int32_t> source,
+           std::span<const int32_t> target);
+  /// All that was added.
+  TranslationBatch take();
+
+ private:
+  PairMarks marks_;
+  TranslationBatch batch_;
+  std::vector<int64_t> source_rows_, target_rows_;
 };
 
 /// Other ids of a sentence, of the pair of this number; called from several threads at once.
@@ -100,8 +129,7 @@ struct TranslationBatchOptions {
 /// The batch of these pairs, in this order; a second pass has the same ids, and counts as other
 /// samples, so that dropout differs. Errors: internal if an index is not in the corpus.
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
-                                        std::span<const int64_t> pairs,
-                                        const TranslationIds& special,
+                                        std::span<const int64_t> pairs, const PairMarks& marks,
                                         const TranslationBatchOptions& options = {});
 
 /// In which order the sequences of an epoch come from a text.

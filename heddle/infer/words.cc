@@ -255,8 +255,8 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   int64_t tokens = 0;
   const auto finish = [&] {
     if (pairs.empty()) return;
-    auto done =
-        maps_of(model, pack_pairs(c, sources, targets, pairs), layers, heads, options.precision);
+    auto done = maps_of(model, pack_pairs(sources, targets, pairs, usual_marks(c)), layers, heads,
+                        options.precision);
     for (size_t i = 0; i < pairs.size(); ++i) {
       check(kernels().all_finite(done[i].rows()), ErrorKind::data,
             "the attention weights are not finite; the model's weights are damaged, or too large "

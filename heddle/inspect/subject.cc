@@ -239,8 +239,9 @@ void Subject::be_translator(const LoadedModel& model, const SubjectText& text) {
   measure_ = "rise of the loss, nats per token";
   const size_t only = 0;
   const EncoderDecoder* translator = &model.translator();
-  const TranslationBatch pair = pack_pairs(translator->facts(), std::span(&text.source.ids, 1),
-                                           std::span(&text.target, 1), std::span(&only, 1));
+  const TranslationBatch pair =
+      pack_pairs(std::span(&text.source.ids, 1), std::span(&text.target, 1), std::span(&only, 1),
+                 usual_marks(translator->facts()));
   run_ = [=](const nn::Run& run) {
     const train::LossSums sums = train::batch_loss(*translator, pair, run);
     return Result{.loss = mean_loss(sums), .states = {}};

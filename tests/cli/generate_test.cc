@@ -249,6 +249,11 @@ TEST_F(GenerateCommand, prompt_beyond_the_context_is_refused_with_the_numbers_or
   ASSERT_EQ(cut.exit_code, 0) << cut.err;
   EXPECT_EQ(Json::parse(cut.out).get_int("prompt_tokens"), 32);
   EXPECT_NE(cut.err.find("1 prompt was cut"), std::string::npos) << cut.err;
+  const CliResult one = generate(
+      {"--prompt", text, "--truncate", "--context", "1", "--max-new-tokens", "3", "--json"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(Json::parse(one.out).get_int("prompt_tokens"), 1);
+  EXPECT_EQ(Json::parse(one.out).at("ids").size(), 3U);
 }
 
 TEST_F(GenerateCommand, text_beyond_the_context_goes_on_or_says_why_it_ends) {

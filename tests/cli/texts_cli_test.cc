@@ -99,6 +99,18 @@ TEST(EmbedCommand, a_line_in_is_a_vector_out_and_cutting_is_said_once) {
   EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), ' '), 31);
 }
 
+// As sentence-transformers does before it tokenises.
+TEST(EmbedCommand, spaces_around_a_text_are_none_of_it) {
+  const CliResult result = run_heddle({"embed", text_model("encoder"), "--text", "the fox",
+                                       "--text", " \t the fox \n", "--text", "the  fox"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::string plain, spaced, inner;
+  std::getline(lines, plain), std::getline(lines, spaced), std::getline(lines, inner);
+  EXPECT_EQ(spaced, plain);
+  EXPECT_FALSE(inner.empty());
+}
+
 // A tokenizer tells the parts of a pair apart; these models have no types to take that.
 TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
   const std::string size = R"("vocab_size": 160, "pad_token_id": 0, )";

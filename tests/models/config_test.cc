@@ -91,6 +91,31 @@ TEST(ModelConfig, what_is_written_reads_back) {
   }
 }
 
+// transformers writes null for what is not set.
+TEST(ModelConfig, classes_without_names_are_numbered) {
+  const auto labels = [](const std::string& rest) {
+    const std::string text =
+        R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], )";
+    return read_model_config(Json::parse(text + rest), "config.json")->hub.labels;
+  };
+  const std::vector<std::string> numbered = {"LABEL_0", "LABEL_1", "LABEL_2"};
+  EXPECT_EQ(labels(R"("id2label": null, "num_labels": 3})"), numbered);
+  EXPECT_EQ(labels(R"("num_labels": 3, "id2label": null})"), numbered);
+  EXPECT_EQ(labels(R"("num_labels": null, "id2label": {"0": "a"}})"),
+            std::vector<std::string>{"a"});
+}
+
+// Of what timm's folder says twice the arguments of the checkpoint's own model win.
+TEST(ModelConfig, classes_of_timm_are_those_of_its_arguments) {
+  const auto classes = [](const std::string& rest) {
+    const std::string text = R"({"architecture": "vit_tiny_patch16_224", )";
+    return read_model_config(Json::parse(text + rest), "config.json")->hub.labels.size();
+  };
+  EXPECT_EQ(classes(R"("num_classes": 7})"), 7U);
+  EXPECT_EQ(classes(R"("num_classes": 7, "model_args": {"num_classes": 5}})"), 5U);
+  EXPECT_EQ(classes(R"("pretrained_cfg": {"num_classes": 6}})"), 6U);
+}
+
 // Sizes are multiplied before any memory is asked for.
 TEST(ModelConfig, sizes_whose_products_overflow_are_refused_by_name) {
   const std::vector<std::pair<const char*, std::vector<const char*>>> sizes = {

@@ -189,8 +189,8 @@ Gradients gradients(const TrainConfig& config, const Corpora& corpora, int64_t p
   std::iota(pairs.begin(), pairs.end(), 0);
   Gradients g;
   for (const auto& part : split_batch(lengths, pairs, parts)) {
-    g.sums +=
-        accumulate_gradients(model, make_translation_batch(corpora.train, part, {}), run, 0.1);
+    g.sums += accumulate_gradients(
+        model, make_translation_batch(corpora.train, part, corpora.marks), run, 0.1);
   }
   for (const auto& p : parameters.all()) {
     const float* values = p->grad().data<float>();

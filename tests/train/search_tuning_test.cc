@@ -10,6 +10,12 @@
 namespace heddle::train {
 namespace {
 
+TranslateOptions with_beam(const LoadedModel& model, int64_t beam) {
+  TranslateOptions options = default_options(model);
+  options.search.beam = beam;
+  return options;
+}
+
 class SearchTuning : public PairRun {
  protected:
   std::string tuned(int64_t beam, int64_t updates) {
@@ -29,7 +35,7 @@ TEST_F(SearchTuning, is_kept_with_the_best_model_and_its_figures_are_those_of_a_
   const auto references = lines("data/val.de");
   const auto sources = line_ids(model, source_ids, lines("data/val.en"), {});
   dist::LocalGroup alone;
-  const TunedSearch found = tune_search(model, sources, references, 3, {}, alone);
+  const TunedSearch found = tune_search(model, sources, references, with_beam(model, 3), alone);
   EXPECT_DOUBLE_EQ(found.length_penalty, alpha);
   EXPECT_GT(found.bleu.half_width, 0);
   TranslateOptions plain = default_options(model);
@@ -89,7 +95,7 @@ TEST(TunedSearch, weighs_what_was_cut_by_the_length_that_its_score_was_over) {
   EXPECT_GT(whole, 0u);
   const TunedSearch expected = choose_length_penalty(sentences, references, LengthPenalty::power);
   dist::LocalGroup alone;
-  const TunedSearch found = tune_search(model, sources, references, 4, {}, alone);
+  const TunedSearch found = tune_search(model, sources, references, with_beam(model, 4), alone);
   EXPECT_EQ(found.length_penalty, expected.length_penalty);
   EXPECT_EQ(found.bleu.mean, expected.bleu.mean);
   EXPECT_EQ(found.bleu_at_1, expected.bleu_at_1);
@@ -116,9 +122,11 @@ TEST_F(SearchTuning, threads_change_nothing) {
   dist::LocalGroup alone;
   const int before = num_threads();
   set_num_threads(1);
-  const TunedSearch one = tune_search(model, sources, lines("data/val.de"), 4, {}, alone);
+  const TunedSearch one =
+      tune_search(model, sources, lines("data/val.de"), with_beam(model, 4), alone);
   set_num_threads(3);
-  const TunedSearch three = tune_search(model, sources, lines("data/val.de"), 4, {}, alone);
+  const TunedSearch three =
+      tune_search(model, sources, lines("data/val.de"), with_beam(model, 4), alone);
   set_num_threads(before);
   EXPECT_EQ(one.length_penalty, three.length_penalty);
   EXPECT_EQ(one.bleu.mean, three.bleu.mean);

@@ -21,17 +21,6 @@ namespace {
 
 using Ids = std::vector<std::vector<int32_t>>;
 
-// What translate_lines() has around them.
-PairMarks marks_of(const LoadedModel& model, const TranslateOptions& options) {
-  PairMarks marks{.source_end = options.source_end};
-  const int64_t usual = model.translator().facts().decoder_start_token_id;
-  marks.target_start = {static_cast<int32_t>(options.start.value_or(usual))};
-  if (const auto forced = token_id(options.search.forced_bos)) {
-    marks.target_start.push_back(*forced);
-  }
-  return marks;
-}
-
 // Negative log likelihood of the references, ends included.
 train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Ids& target,
                            const TranslateOptions& options, dist::Group& group) {
@@ -50,11 +39,11 @@ train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Id
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
     batches.push_back(std::span(order).subspan(begin, end - begin));
   }
-  const PairMarks marks = marks_of(model, options);
+  PairMarks marks = pair_marks(model, options);
+  marks.source_start.clear();  // source_ids() has put it there
   const auto loss_of = [&](int64_t i) {
     return train::batch_loss(model.translator(),
-                             pack_pairs(model.translator().facts(), source, target,
-                                        batches[static_cast<size_t>(i)], marks),
+                             pack_pairs(source, target, batches[static_cast<size_t>(i)], marks),
                              run);
   };
   return train::shared_loss(group, std::ssize(batches), loss_of);

@@ -389,6 +389,24 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
       language_token(model, target, keys.target);
 }
 
+PairMarks pair_marks(const LoadedModel& model, const TranslateOptions& options) {
+  PairMarks marks = usual_marks(model.translator().facts());
+  marks.source_start = around_sources(model).before;
+  if (!options.source_end.empty()) marks.source_end = options.source_end;
+  if (options.start) marks.target_start = {static_cast<int32_t>(*options.start)};
+  if (const auto forced = token_id(options.search.forced_bos)) {
+    marks.target_start.push_back(*forced);
+  }
+  return marks;
+}
+
+void set_marks(TranslateOptions& options, const PairMarks& marks) {
+  options.source_end = marks.source_end;
+  options.start = marks.target_start[0];
+  options.search.forced_bos.reset();
+  if (marks.target_start.size() > 1) options.search.forced_bos = marks.target_start[1];
+}
+
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, int64_t* cut) {
   return encode_to_fit(model, model.tokenizer.value(), around_sources(model), line, where, truncate,

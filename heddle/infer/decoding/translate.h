@@ -105,6 +105,11 @@ struct LanguageKeys {
 void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
                    TranslateOptions& options, const LanguageKeys& keys = {});
 
+/// What stands around pairs that are translated by these options.
+PairMarks pair_marks(const LoadedModel& model, const TranslateOptions& options);
+/// The reverse: `options` translate what begins with marks.source_start.
+void set_marks(TranslateOptions& options, const PairMarks& marks);
+
 /// Ids of a line of text, behind what stands before all (a language), cut or refused where the
 /// model takes no more (max_position_embeddings tokens, the end included). `where` ("line 12")
 /// opens the message; `cut`, if not null, is raised by 1 for a line that was cut. Errors: data if

@@ -125,36 +125,21 @@ PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> text
   segments = Segments::from_lengths(lengths);
 }
 
-TranslationBatch pack_pairs(const EncoderDecoderFacts& facts,
-                            std::span<const std::vector<int32_t>> sources,
-                            std::span<const std::vector<int32_t>> targets,
-                            std::span<const size_t> pairs, PairMarks marks) {
+PairMarks usual_marks(const EncoderDecoderFacts& facts) {
   const auto eos = static_cast<int32_t>(facts.eos_token_id);
-  if (marks.source_end.empty()) marks.source_end = {eos};
-  if (marks.target_start.empty()) {
-    marks.target_start = {static_cast<int32_t>(facts.decoder_start_token_id)};
-  }
-  const auto given = std::ssize(marks.target_start);
-  TranslationBatch batch;
-  std::vector<int64_t> source_rows, target_rows;
+  return {.source_end = {eos},
+          .target_start = {static_cast<int32_t>(facts.decoder_start_token_id)},
+          .target_end = eos};
+}
+
+TranslationBatch pack_pairs(std::span<const std::vector<int32_t>> sources,
+                            std::span<const std::vector<int32_t>> targets,
+                            std::span<const size_t> pairs, const PairMarks& marks) {
+  PairPacker packer(marks);
   for (const size_t i : pairs) {
-    const std::vector<int32_t>&source = sources[i], &target = targets[i];
-    batch.samples.push_back(static_cast<int64_t>(i));
-    batch.source.insert(batch.source.end(), source.begin(), source.end());
-    batch.source.insert(batch.source.end(), marks.source_end.begin(), marks.source_end.end());
-    batch.target_in.insert(batch.target_in.end(), marks.target_start.begin(),
-                           marks.target_start.end());
-    batch.target_in.insert(batch.target_in.end(), target.begin(), target.end());
-    batch.target_out.insert(batch.target_out.end(), static_cast<size_t>(given - 1), -1);
-    batch.target_out.insert(batch.target_out.end(), target.begin(), target.end());
-    batch.target_out.push_back(eos);
-    source_rows.push_back(std::ssize(source) + std::ssize(marks.source_end));
-    target_rows.push_back(std::ssize(target) + given);
+    packer.add(static_cast<int64_t>(i), static_cast<uint32_t>(i), sources[i], targets[i]);
   }
-  batch.source_segments = Segments::from_lengths(source_rows);
-  batch.target_segments = Segments::from_lengths(target_rows);
-  batch.target_tokens = batch.target_segments.rows() - std::ssize(pairs) * (given - 1);
-  return batch;
+  return packer.take();
 }
 
 // --- prompts -------------------------------------------------------------------------------------

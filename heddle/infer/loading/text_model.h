@@ -48,19 +48,12 @@ struct PackedTexts {
   nn::TokenRows tokens() const { return {ids, &segments, nullptr, position_ids, types}; }
 };
 
-/// What stands around pairs.
-struct PairMarks {
-  std::vector<int32_t> source_end = {};    ///< behind each source; none: the end
-  std::vector<int32_t> target_start = {};  ///< the decoder is given before each target; none: the
-                                           ///< model's first token. Not predicted
-};
-/// These of the pairs, given as ids without ends, laid end to end for a decoder that is given the
-/// targets. Rows that predict one of PairMarks::target_start have the target -1, which no loss
-/// counts.
-TranslationBatch pack_pairs(const EncoderDecoderFacts& facts,
-                            std::span<const std::vector<int32_t>> sources,
+/// The end behind source and target, the model's first token before the target.
+PairMarks usual_marks(const EncoderDecoderFacts& facts);
+/// These of the pairs laid end to end for a decoder that is given the targets.
+TranslationBatch pack_pairs(std::span<const std::vector<int32_t>> sources,
                             std::span<const std::vector<int32_t>> targets,
-                            std::span<const size_t> pairs, PairMarks marks = {});
+                            std::span<const size_t> pairs, const PairMarks& marks);
 
 // --- prompts -------------------------------------------------------------------------------------
 

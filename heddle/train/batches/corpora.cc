@@ -44,6 +44,7 @@ ParallelFiles training_pairs(const TrainConfig& config, const RunPaths& paths,
                       {.teacher = paths.teacher,
                        .beam = own.teacher_beam,
                        .keeps = own.teaching == "added",
+                       .languages = own.languages(),
                        .precision = resolve_precision(config.precision)});
 }
 
@@ -102,13 +103,24 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
   return tokenizer;
 }
 
-TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pairs,
-                              const RunPaths& paths, const std::string& run) {
+struct Tokens {
+  TokenizerPair tokenizers;
+  PairMarks marks;
+  LanguageNames languages = {};
+};
+
+Tokens open_tokens(const TrainConfig& config, const ParallelFiles& pairs, const RunPaths& paths,
+                   const std::string& run) {
+  const auto& own = config.task_config.as<PairFields>();
   if (!paths.from.empty()) {
     LoadedModel base = load_translation_model(paths.from);
-    return {*std::move(base.tokenizer), std::move(base.target_tokenizer)};
+    TranslateOptions options = default_options(base);
+    LanguageNames names = set_languages(base, own.languages(), options);
+    PairMarks marks = pair_marks(base, options);
+    return {{*std::move(base.tokenizer), std::move(base.target_tokenizer)},
+            std::move(marks),
+            std::move(names)};
   }
-  const auto& own = config.task_config.as<PairFields>();
   const EncoderDecoderFacts facts = facts_of(config.stack);
   const bool is_joint = !facts.has_two_vocabularies;
   const auto given = [&](const std::string& own_file, const char* of_teacher) {
@@ -121,16 +133,16 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
                       "vocab_size",
                       facts.source_vocab_size};
   if (is_joint) first.texts.push_back(pairs.target);
-  TokenizerPair both{open_tokenizer(config, pairs, first, facts.eos_token_id)};
-  if (is_joint) return both;
-  both.target = open_tokenizer(config, pairs,
-                               {join_path(run, "target_tokenizer.model"),
-                                given(own.target_tokenizer, kTargetTokenizerName),
-                                {pairs.target},
-                                "decoder_vocab_size",
-                                facts.target_vocab_size},
-                               facts.eos_token_id);
-  return both;
+  Tokens all{{open_tokenizer(config, pairs, first, facts.eos_token_id)}, usual_marks(facts)};
+  if (is_joint) return all;
+  all.tokenizers.target = open_tokenizer(config, pairs,
+                                         {join_path(run, "target_tokenizer.model"),
+                                          given(own.target_tokenizer, kTargetTokenizerName),
+                                          {pairs.target},
+                                          "decoder_vocab_size",
+                                          facts.target_vocab_size},
+                                         facts.eos_token_id);
+  return all;
 }
 
 // That the tokenizers whose segmentations are to be drawn have more than one. Those that the run
@@ -196,6 +208,12 @@ void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) co
         "train: a {} is trained from one that is there, with its tokenizer; name it with `from`",
         config.model_type);
   check_sampling(config, *this, paths.from);
+  const bool model_does = marks_languages(paths.from, languages());
+  const bool teacher_does = teaching != "word" && marks_languages(paths.teacher, languages());
+  check(model_does || teacher_does || !languages().are_asked(), ErrorKind::usage,
+        "train: {} and {} are of models that are told languages by tokens (mbart, m2m_100), and "
+        "there is none; leave them out",
+        field_name("source_language"), field_name("target_language"));
   if (corpus != "files") {
     const char* target = corpus == "agreement" ? "fr" : "de";
     check(source_lang == "en" && target_lang == target, ErrorKind::usage,
@@ -236,7 +254,8 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
   const std::string folder = own.corpus == "files" ? paths.data : write_generated(own, run);
   const ParallelFiles pairs = training_pairs(config, paths, folder, run);
   const ParallelFiles held_out = find_parallel(folder, "val", own.source_lang, own.target_lang);
-  TokenizerPair tokenizers = open_tokenizers(config, pairs, paths, run);
+  Tokens tokens = open_tokens(config, pairs, paths, run);
+  TokenizerPair& tokenizers = tokens.tokenizers;
   std::optional<TextEncoder> target_encoder;
   if (tokenizers.target) target_encoder = text_encoder(*tokenizers.target);
   const auto open = [&](const char* split, const ParallelFiles& files) {
@@ -253,8 +272,13 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
   TokenizedCorpus train = open("train", pairs), val = open("val", held_out);
   LineReader source(pairs.source);
   auto words = KnownWords::of_texts([&](std::string& line) { return source.next(line); });
-  return {std::move(tokenizers.source), std::move(tokenizers.target), std::move(train),
-          std::move(val), std::move(words)};
+  return {std::move(tokenizers.source),
+          std::move(tokenizers.target),
+          std::move(train),
+          std::move(val),
+          std::move(words),
+          std::move(tokens.marks),
+          std::move(tokens.languages)};
 }
 
 }  // namespace heddle::train

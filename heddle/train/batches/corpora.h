@@ -5,10 +5,12 @@
 #include <string>
 
 #include "corpora/phrasebook.h"
+#include "heddle/data/batches.h"
 #include "heddle/data/token_cache.h"
 #include "heddle/infer/search/search_config.h"
 #include "heddle/text/known_words.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/train/batches/pair_languages.h"
 #include "heddle/train/config.h"
 
 namespace heddle::train {
@@ -16,6 +18,7 @@ namespace heddle::train {
 class PairFields : public TaskFields {
  public:
   std::string corpus = "files", source_lang = "en", target_lang = "de";
+  std::string source_language, target_language;
   std::string tokenizer, target_tokenizer, tokenizer_type = "bpe";
   int64_t max_tokens = 256, batch_tokens = 4096, sort_pool = 0, validation_beam = 1;
   int64_t tuned_beam = 0, teacher_beam = 5;
@@ -29,6 +32,10 @@ class PairFields : public TaskFields {
       one_of({"files", "phrasebook", "agreement"}));
     v("source_lang", source_lang, "suffix of the source files");
     v("target_lang", target_lang, "suffix of the target files");
+    v("source_language", source_language,
+      "what a model with tokens of languages (mbart, m2m_100), or such a teacher, is told the "
+      "sources are in, as eng_Latn; empty: `source_lang`, where that is one of its languages");
+    v("target_language", target_language, "the same of the targets, and `target_lang`");
     v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is trained");
     v("target_tokenizer", target_tokenizer,
       "one for the target alone, with `decoder_vocab_size`; empty: one is trained there");
@@ -69,6 +76,10 @@ class PairFields : public TaskFields {
       between(0, kMostBeams));
   }
 
+  PairLanguages languages() const {
+    return {source_language, target_language, source_lang, target_lang};
+  }
+
   void check_fit(const TrainConfig& config, const std::string& source) const override;
   /// Errors: usage if no folder is named, or a file in its place, or a model is to be made in a
   /// format that is not heddle's own, or a tokenizer of one segmentation of a text is to be drawn
@@ -81,6 +92,8 @@ struct Corpora {
   std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has tokens of its own
   TokenizedCorpus train, val;
   std::optional<KnownWords> known_source;  ///< of the training text; absent: they are too many
+  PairMarks marks;                         ///< around each pair
+  LanguageNames languages;                 ///< that these tell a model which was begun from
 
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };

@@ -36,9 +36,24 @@ std::string text_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string key_of(const LoadedModel& teacher, const PairTexts& texts, const TaughtOptions& o) {
+// How the teacher translates.
+TranslateOptions options_of(LoadedModel& teacher, const TaughtOptions& o) {
+  TranslateOptions options = default_options(teacher);
+  options.search.beam = o.beam;
+  options.precision = o.precision;
+  options.truncate = true;
+  set_languages(teacher, o.languages, options);
+  return options;
+}
+
+std::string key_of(const LoadedModel& teacher, const PairTexts& texts,
+                   const TranslateOptions& options, const TaughtOptions& o) {
   std::string search;
   if (teacher.generation) search = to_json(*teacher.generation).dump();
+  const PairMarks marks = pair_marks(teacher, options);
+  for (const auto* ids : {&marks.source_start, &marks.source_end, &marks.target_start}) {
+    search += fmt::format(" {}", fmt::join(*ids, ","));
+  }
   return checksum(fmt::format("{} {} {}", o.beam, o.keeps, precision_name(o.precision)) +
                   checksum(text_of(texts.source)) + checksum(text_of(texts.target)) +
                   teacher.parameters.checksum() + teacher.model->config().json().dump() + search +
@@ -58,24 +73,14 @@ std::vector<std::string> whole_lines(const std::string& path) {
 
 // The teacher's translations, each block of which is kept as soon as it is there.
 std::vector<std::string> translated(const LoadedModel& teacher, const PairTexts& texts,
-                                    const std::string& path, const TaughtOptions& o) {
+                                    const std::string& path, const TranslateOptions& options) {
   constexpr size_t kBlock = 1024;
-  const auto languages = teacher.target().languages();
-  check(
-      languages.empty(), ErrorKind::usage,
-      "train: the teacher {} writes {} languages, and nothing says which; translate the sources by "
-      "heddle translate, and train on that",
-      teacher.path, languages.size());
   std::vector<std::string> targets = whole_lines(path);
   const size_t count = texts.source.size();
   check(targets.size() <= count, ErrorKind::data,
         "{}: it has more lines than there are sources; remove it", path);
   write_file_atomic(path, text_of(targets));
   std::ofstream file(path, std::ios::binary | std::ios::app);
-  TranslateOptions options = default_options(teacher);
-  options.search.beam = o.beam;
-  options.precision = o.precision;
-  options.truncate = true;
   int64_t cut = 0;
   Progress progress("teacher", static_cast<double>(targets.size()) / static_cast<double>(count));
   while (targets.size() < count) {
@@ -102,13 +107,14 @@ std::vector<std::string> translated(const LoadedModel& teacher, const PairTexts&
 
 ParallelFiles taught_pairs(const ParallelFiles& pairs, const std::string& folder,
                            const TaughtOptions& o) {
-  const LoadedModel teacher = load_translation_model(o.teacher);
+  LoadedModel teacher = load_translation_model(o.teacher);
+  const TranslateOptions options = options_of(teacher, o);
   const PairTexts texts = read_all(pairs);
-  const std::string stem = join_path(folder, "taught-" + key_of(teacher, texts, o));
+  const std::string stem = join_path(folder, "taught-" + key_of(teacher, texts, options, o));
   const ParallelFiles to = {stem + ".source", stem + ".target"};
   if (path_exists(to.source) && path_exists(to.target)) return to;
   const std::string part = stem + ".part";
-  const std::vector<std::string> targets = translated(teacher, texts, part, o);
+  const std::vector<std::string> targets = translated(teacher, texts, part, options);
   write_file_atomic(to.source, text_of(texts.source) + (o.keeps ? text_of(texts.source) : ""));
   write_file_atomic(to.target, text_of(targets) + (o.keeps ? text_of(texts.target) : ""));
   remove_path(part);

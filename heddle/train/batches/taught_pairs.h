@@ -5,6 +5,7 @@
 
 #include "heddle/data/parallel_text.h"
 #include "heddle/nn/run.h"
+#include "heddle/train/batches/pair_languages.h"
 
 namespace heddle::train {
 
@@ -12,6 +13,7 @@ struct TaughtOptions {
   std::string teacher;  ///< folder of a translator, or a run
   int64_t beam = 5;
   bool keeps = false;  ///< the pairs as people wrote them follow behind
+  PairLanguages languages = {};
   Precision precision = {};
 };
 

@@ -52,8 +52,13 @@ void add_labels(const Tensor& taught, std::span<const int32_t> targets, double l
   const double labels = 1 - weight, all = labels * label_smoothing / static_cast<double>(vocab);
   parallel_for(taught.size(0), [&](int64_t r) {
     float* const row = taught.data<float>() + r * vocab;
+    const int32_t target = targets[static_cast<size_t>(r)];
+    if (target < 0) {  // no distribution: no loss, no gradient
+      std::fill_n(row, vocab, 0.0f);
+      return;
+    }
     for (int64_t c = 0; c < vocab; ++c) row[c] = static_cast<float>(weight * row[c] + all);
-    row[targets[static_cast<size_t>(r)]] += static_cast<float>(labels * (1 - label_smoothing));
+    row[target] += static_cast<float>(labels * (1 - label_smoothing));
   });
 }
 
@@ -181,17 +186,17 @@ LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& 
   add_labels(taught, batch.target_out, label_smoothing, weight);
   nn::Run exact = run;  // 8 bits are too few to tell likely tokens apart
   exact.compute = DType::f32;
-  double nll = 0;
+  CrossEntropy plain;
   const CrossEntropy ce = with_gradients([&] {
     const Tensor h = cast(decoder_states(model, batch, run), DType::f32);
     const Tensor logits = model.output()(h, exact);
     {
       const NoGrad off;
-      nll = cross_entropy(logits.detached(), batch.target_out, {}).nll;
+      plain = cross_entropy(logits.detached(), batch.target_out, {});
     }
     return soft_cross_entropy(logits, taught);
   });
-  return {ce.total, nll, ce.predicted, ce.predicted};
+  return {ce.total, plain.nll, plain.predicted, plain.predicted};
 }
 
 LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch,

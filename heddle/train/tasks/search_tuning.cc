@@ -7,7 +7,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/dist/share_out.h"
-#include "heddle/infer/decoding/translate.h"
 
 namespace heddle::train {
 namespace {
@@ -70,14 +69,12 @@ TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sen
 }
 
 TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
-                        const std::vector<std::string>& references, int64_t beam,
-                        Precision precision, dist::Group& group) {
+                        const std::vector<std::string>& references, TranslateOptions options,
+                        dist::Group& group) {
   const LengthPenalty kind =
       model.model->config().is_own_format() ? LengthPenalty::wu : LengthPenalty::power;
-  TranslateOptions options = default_options(model);
-  options.search.beam = options.search.n_best = beam;
+  options.search.n_best = options.search.beam.value();
   options.search.length_penalty = 1;
-  options.precision = precision;
   const auto search = [&](std::span<const int64_t> items) {
     std::vector<std::vector<int32_t>> some;
     for (const int64_t i : items) some.push_back(sources[static_cast<size_t>(i)]);
@@ -86,11 +83,11 @@ TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<
   const auto sentences =
       dist::share_out<std::vector<EndedText>>(group, std::ssize(sources), search);
   TunedSearch tuned = choose_length_penalty(sentences, references, kind);
-  tuned.beam = beam;
+  tuned.beam = *options.search.beam;
   return tuned;
 }
 
-void save_search(const std::string& folder, const TunedSearch& search) {
+void save_generation(const std::string& folder, const Json& members) {
   const std::string path = join_path(folder, kGenerationName);
   Json json = Json::object();
   if (path_exists(path)) {
@@ -104,9 +101,13 @@ void save_search(const std::string& folder, const TunedSearch& search) {
       if (std::ranges::find(others, key) == others.end()) json[key] = value;
     }
   }
-  json["num_beams"] = search.beam;
-  json["length_penalty"] = search.length_penalty;
+  for (const auto& [key, value] : members.as_object()) json[key] = value;
   write_file_atomic(path, json.dump(2) + "\n");
+}
+
+void save_search(const std::string& folder, const TunedSearch& search) {
+  save_generation(folder, Json::object({{"num_beams", search.beam},
+                                        {"length_penalty", search.length_penalty}}));
 }
 
 }  // namespace heddle::train

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/dist/group.h"
+#include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/search/beam.h"
 #include "heddle/train/metrics/significance.h"
@@ -38,13 +39,15 @@ TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sen
 
 /// The same of what one search with such a beam ends with, which the ranks share: all call it. The
 /// same for any number of threads and ranks.
-/// sources: ids
+/// sources: ids    options: with a beam, whose width is that of the search
 TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
-                        const std::vector<std::string>& references, int64_t beam,
-                        Precision precision, dist::Group& group);
+                        const std::vector<std::string>& references, TranslateOptions options,
+                        dist::Group& group);
 
-/// Puts it into generation_config.json of a folder; where there is none, with what config.json says
-/// of the search.
+/// Puts them into generation_config.json of a folder; where there is none, with what config.json
+/// says of the search.
+void save_generation(const std::string& folder, const Json& members);
+/// The same of what was tuned.
 void save_search(const std::string& folder, const TunedSearch& search);
 
 }  // namespace heddle::train

@@ -28,20 +28,20 @@ class TranslationTask final : public ModelTask {
 
   TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ModelTask(config, paths, run), corpora_(open_corpora(config, paths, run)) {
-    check_languages();
     const double of_source = own<Fields>().source_sampling,
                  of_target = own<Fields>().target_sampling;
     if (of_source > 0) source_sampler_.emplace(corpora_.tokenizer, of_source);
     if (of_target > 0) target_sampler_.emplace(corpora_.target(), of_target);
     if (wants_bleu() || own<Fields>().tuned_beam > 0) {
       for (int64_t i = 0; i < corpora_.val.size(); ++i) {
-        sources_.push_back(corpora_.val.source(i).ids());
+        sources_.push_back(source_of(i));
         references_.push_back(held_out_target(i));
       }
     }
     if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
     begin_model();
     translator_ = model().as<EncoderDecoder>();
+    check_room();
     if (!paths.teacher.empty() && own<Fields>().teaching == "word") {
       teacher_.emplace(paths.teacher, corpora_, translator_->facts(), own<Fields>().max_tokens);
     }
@@ -72,7 +72,7 @@ class TranslationTask final : public ModelTask {
         plan_epoch(lengths_of(corpora_.val),
                    {.batch_tokens = own<Fields>().batch_tokens, .shuffle = false}, 0);
     const auto loss_of = [&](int64_t i) {
-      const auto batch = make_translation_batch(corpora_.val, plan.batch(i), special_ids());
+      const auto batch = make_translation_batch(corpora_.val, plan.batch(i), corpora_.marks);
       return batch_loss(*translator_, batch, run);
     };
     const LossSums sums = shared_loss(group, plan.size(), loss_of);
@@ -93,7 +93,7 @@ class TranslationTask final : public ModelTask {
   std::vector<Json> samples() override {
     const std::vector<int64_t> chosen = spread(corpora_.val.size(), 6);
     std::vector<std::vector<int32_t>> sources;
-    for (const int64_t i : chosen) sources.push_back(corpora_.val.source(i).ids());
+    for (const int64_t i : chosen) sources.push_back(source_of(i));
     const std::vector<std::string> translations = translated(sources, 1);
     std::vector<Json> samples;
     for (size_t k = 0; k < chosen.size(); ++k) {
@@ -108,6 +108,7 @@ class TranslationTask final : public ModelTask {
     if (!model().config().is_own_format())
       copy_files_beside_weights(find_model_dir(paths_.from), folder);
     ModelTask::save_model(folder);
+    save_languages(folder);
     if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
@@ -118,8 +119,11 @@ class TranslationTask final : public ModelTask {
     dist::do_alike(group, [&] { loaded = load_translation_model(best); });
     const LoadedModel& model = *loaded;
     check_same_model(group, best, model.parameters);
-    const TunedSearch tuned = tune_search(model, sources_, references_, beam,
-                                          resolve_precision(config_.precision), group);
+    TranslateOptions options = default_options(model);
+    set_marks(options, corpora_.marks);
+    options.search.beam = beam;
+    options.precision = resolve_precision(config_.precision);
+    const TunedSearch tuned = tune_search(model, sources_, references_, options, group);
     group.barrier();  // all have read what is written to now
     if (group.rank() != 0) return;
     save_search(best, tuned);
@@ -129,20 +133,38 @@ class TranslationTask final : public ModelTask {
   }
 
  private:
-  // Sentences are learned without a token of their language.
-  void check_languages() const {
-    const auto languages = corpora_.target().languages();
-    check(
-        languages.empty(), ErrorKind::usage,
-        "train: the tokens of {} mark {} languages ({}, ..), and translators that are told theirs "
-        "cannot be trained here; begin with one of a single pair",
-        paths_.from, languages.size(), languages.empty() ? "" : languages.front().first);
+  // So that what was trained needs not be told its languages again.
+  void save_languages(const std::string& folder) const {
+    const auto& [source, target] = corpora_.languages;
+    if (!source.empty()) {
+      const std::string path = join_path(folder, "tokenizer_config.json");
+      Json json = path_exists(path) ? Json::load(path) : Json::object();
+      json["src_lang"] = source;
+      json["tgt_lang"] = target;
+      write_file_atomic(path, json.dump(2) + "\n");
+    }
+    if (target.empty()) return;
+    const std::vector<int32_t>& start = corpora_.marks.target_start;
+    const char* key = start.size() > 1 ? "forced_bos_token_id" : "decoder_start_token_id";
+    save_generation(folder, Json::object({{key, start.back()}}));
+  }
+
+  // Marks take positions.
+  void check_room() const {
+    const EncoderDecoderFacts& facts = translator_->facts();
+    const PairMarks& marks = corpora_.marks;
+    const int64_t room = std::min(facts.longest_source - marks.source_rows(),
+                                  facts.longest_target - marks.target_rows());
+    check(own<Fields>().max_tokens - 1 <= room, ErrorKind::usage,
+          "train: `max_tokens` {} is more than the {} that the model has positions for beside the "
+          "tokens around a sentence",
+          own<Fields>().max_tokens, room + 1);
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> pairs,
                             const nn::Run& run) override {
     const auto batch = make_translation_batch(
-        corpora_.train, pairs, special_ids(),
+        corpora_.train, pairs, corpora_.marks,
         {.passes = own<Fields>().r_drop > 0 ? 2 : 1,
          .source = resegment(source_sampler_, epoch, hash_name("train/source subwords")),
          .target = resegment(target_sampler_, epoch, hash_name("train/target subwords"))});
@@ -178,10 +200,12 @@ class TranslationTask final : public ModelTask {
 
   bool wants_bleu() const { return config_.select == "bleu" || config_.early_stop == "bleu"; }
 
-  TranslationIds special_ids() const {
-    const EncoderDecoderFacts& facts = translator_->facts();
-    return {static_cast<int32_t>(facts.decoder_start_token_id),
-            static_cast<int32_t>(facts.eos_token_id)};
+  // A held-out one, without what stands behind it.
+  std::vector<int32_t> source_of(int64_t i) const {
+    std::vector<int32_t> ids = corpora_.val.source(i).ids();
+    const auto& start = corpora_.marks.source_start;
+    ids.insert(ids.begin(), start.begin(), start.end());
+    return ids;
   }
 
   std::string held_out_target(int64_t i) const {
@@ -190,9 +214,10 @@ class TranslationTask final : public ModelTask {
 
   std::vector<std::string> translated(const std::vector<std::vector<int32_t>>& sources,
                                       int64_t beam) const {
-    const TranslateOptions options = {.search = {.beam = beam},
-                                      .scores = false,
-                                      .precision = resolve_precision(config_.precision)};
+    TranslateOptions options = {.search = {.beam = beam},
+                                .scores = false,
+                                .precision = resolve_precision(config_.precision)};
+    set_marks(options, corpora_.marks);
     std::vector<std::string> texts;
     for (const Translation& t : translate_ids(*translator_, sources, options)) {
       texts.push_back(corpora_.target().decode(t.ids));

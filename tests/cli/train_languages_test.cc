@@ -1,0 +1,128 @@
+// heddle train from translators that are told languages by tokens.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "heddle/base/json/json.h"
+#include "tests/base/temporary.h"
+#include "tests/support/cli_runner.h"
+#include "tests/support/places.h"
+
+namespace heddle::testing {
+namespace {
+
+class TrainLanguages : public ::testing::Test {
+ protected:
+  TrainLanguages() {
+    std::filesystem::create_directories(folder_ / "pairs");
+    std::string source, target;
+    for (int i = 0; i < 12; ++i) {
+      source += i % 2 == 0 ? "the boy reads a book\n" : "a girl drinks tea\n";
+      target += i % 3 == 0 ? "a book\n" : "tea in the garden\n";
+    }
+    for (const char* split : {"train.", "val."}) {
+      folder_.write(std::string("pairs/") + split + "en", source);
+      folder_.write(std::string("pairs/") + split + "de", target);
+    }
+  }
+  // With a copy of a folder of tests/fixtures/seq2seq, and as `out`.
+  CliResult train(const std::string& family, std::vector<std::string> flags,
+                  const std::string& out = "run", const std::string& longest = "24") {
+    const std::string model = folder_ / family;
+    if (!std::filesystem::exists(model)) {
+      std::filesystem::copy(std::string(kFixtures) + "/seq2seq/" + family, model,
+                            std::filesystem::copy_options::recursive);
+    }
+    flags.insert(flags.begin(),
+                 {"train", "--from", model, "--data", folder_ / "pairs", "--out", folder_ / out,
+                  "--max-tokens", longest, "--max-updates", "3", "--validate-every", "3",
+                  "--select", "loss", "--precision", "f32", "--warmup-updates", "1"});
+    return run_heddle(flags);
+  }
+  // What the run says of its held-out pairs at its end.
+  double validation_loss(const std::string& out = "run") {
+    double loss = -1;
+    std::istringstream log(read_file(folder_ / (out + "/log.jsonl")));
+    for (std::string line; std::getline(log, line);) {
+      const Json entry = Json::parse(line);
+      if (entry.contains("validation")) loss = entry.at("loss").as_double();
+    }
+    return loss;
+  }
+  // The same by heddle eval of the model that was saved.
+  double evaluated(std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(),
+                 {"eval", folder_ / "run/last", "--src", folder_ / "pairs/val.en", "--ref",
+                  folder_ / "pairs/val.de", "--precision", "f32", "--json"});
+    const CliResult result = run_heddle(flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return std::log(Json::parse(result.out).at("ppl").as_double());
+  }
+
+  TemporaryFolder folder_;
+};
+
+// The model is evaluated as it was trained, and remembers what it was told.
+TEST_F(TrainLanguages, what_is_trained_is_evaluated_behind_the_same_tokens_without_flags) {
+  const CliResult result = train("m2m_100", {"--source-language", "fr", "--target-language", "de"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+  for (const std::vector<std::string>& others :
+       {std::vector<std::string>{"--source-language", "en"}, {"--target-language", "fr"}}) {
+    EXPECT_GT(std::abs(evaluated(others) - validation_loss()), 1e-4) << others[1];
+  }
+  EXPECT_NEAR(evaluated({"--source-language", "fr", "--target-language", "de"}), validation_loss(),
+              1e-5);
+}
+
+TEST_F(TrainLanguages, suffixes_of_the_files_are_languages_where_the_model_knows_them) {
+  ASSERT_EQ(train("m2m_100", {}).exit_code, 0);
+  const CliResult same =
+      train("m2m_100", {"--source-language", "en", "--target-language", "de"}, "same");
+  ASSERT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(read_file(folder_ / "run/last/model.safetensors"),
+            read_file(folder_ / "same/last/model.safetensors"));
+}
+
+// The token stands behind sources, and begins targets.
+TEST_F(TrainLanguages, mbart_is_told_them_in_its_own_places) {
+  const CliResult result =
+      train("mbart", {"--source-language", "fr_XX", "--target-language", "de_DE"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+  EXPECT_GT(std::abs(evaluated({"--source-language", "de_DE"}) - validation_loss()), 1e-4);
+}
+
+// BART, which has no languages, has its first token in front of sources and targets.
+TEST_F(TrainLanguages, tokens_around_sentences_are_those_of_translation) {
+  const CliResult result = train("bart", {});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+}
+
+TEST_F(TrainLanguages, languages_that_are_unknown_or_of_no_use_are_refused) {
+  CliResult result = train("mbart", {});
+  EXPECT_EQ(result.exit_code, 2);
+  for (const char* part : {"--source-lang 'en' is none of its 25", "--source-language", "de_DE"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << " in " << result.err;
+  }
+  result = train("m2m_100", {"--target-language", "dee"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--target-language is 'dee'; did you mean 'de'"), std::string::npos)
+      << result.err;
+  result = train("bart", {"--target-language", "de"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("leave them out"), std::string::npos) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(TrainLanguages, sentences_and_their_marks_must_fit_into_the_positions) {
+  const CliResult result = train("m2m_100", {}, "run", "40");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("positions for beside the tokens around"), std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace heddle::testing
