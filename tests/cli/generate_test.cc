@@ -5,31 +5,10 @@
 #include <cmath>
 
 #include "heddle/text/training/tokenizer_trainer.h"
-#include "tests/cli/language_model.h"
+#include "tests/cli/generate_command.h"
 
 namespace heddle::testing {
 namespace {
-
-class GenerateCommand : public LanguageModelFixture {
- protected:
-  CliResult generate(std::vector<std::string> flags, const std::string& input = "") {
-    flags.insert(flags.begin(), {"generate", model()});
-    return run_heddle(flags, with_input(input));
-  }
-  std::vector<Json> objects(std::vector<std::string> flags, const std::string& input = "") {
-    flags.push_back("--json");
-    const CliResult result = generate(std::move(flags), input);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return json_lines(result.out);
-  }
-  void refused(int exit_code, const std::string& part, std::vector<std::string> flags,
-               const std::string& input = "") {
-    const CliResult result = generate(std::move(flags), input);
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    EXPECT_EQ(result.out, "");
-    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
-  }
-};
 
 const std::vector<std::string> kPrompts = {"the old man",
                                            "my",
@@ -235,46 +214,6 @@ TEST_F(GenerateCommand, empty_prompt_begins_with_bos_or_eos_or_is_an_error) {
   const CliResult refused = run_heddle({"generate", none, "--prompt", ""});
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_NE(refused.err.find("prompt 1 is empty"), std::string::npos) << refused.err;
-}
-
-TEST_F(GenerateCommand, prompt_beyond_the_context_is_refused_with_the_numbers_or_cut) {
-  std::string text;
-  for (int i = 0; i < 41; ++i) text += "the ";
-  const auto tokens = static_cast<int64_t>(shared_tokenizer().encode(text).size());
-  ASSERT_GT(tokens, 40);
-  refused(3, fmt::format("prompt 2 has {} tokens; the model takes 40 at most", tokens),
-          {"--prompt", "old", "--prompt", text});
-  const CliResult cut =
-      generate({"--prompt", text, "--truncate", "--max-new-tokens", "8", "--json"});
-  ASSERT_EQ(cut.exit_code, 0) << cut.err;
-  EXPECT_EQ(Json::parse(cut.out).get_int("prompt_tokens"), 32);
-  EXPECT_NE(cut.err.find("1 prompt was cut"), std::string::npos) << cut.err;
-  const CliResult one = generate(
-      {"--prompt", text, "--truncate", "--context", "1", "--max-new-tokens", "3", "--json"});
-  ASSERT_EQ(one.exit_code, 0) << one.err;
-  EXPECT_EQ(Json::parse(one.out).get_int("prompt_tokens"), 1);
-  EXPECT_EQ(Json::parse(one.out).at("ids").size(), 3U);
-}
-
-TEST_F(GenerateCommand, text_beyond_the_context_goes_on_or_says_why_it_ends) {
-  const std::vector<std::string> flags = {"--ids", "20,30,40",         "--max-new-tokens",
-                                          "90",    "--min-new-tokens", "90"};
-  const Json slid = objects(flags)[0];
-  EXPECT_EQ(slid.at("ids").size(), 90u);
-  EXPECT_EQ(slid.get_string("finish_reason"), "length");
-  const CliResult plain = generate(flags);
-  EXPECT_NE(plain.err.find("1 text outgrew the 40 tokens that the model sees at once; there each "
-                           "token was chosen from the last 20 to 40"),
-            std::string::npos)
-      << plain.err;
-  std::vector<std::string> short_ones = flags, ending = flags;
-  short_ones.insert(short_ones.end(), {"--context", "10"});
-  EXPECT_EQ(objects(short_ones)[0].at("ids").size(), 90u);
-  ending.push_back("--no-slide");
-  const Json ended = objects(ending)[0];
-  EXPECT_EQ(ended.at("ids").size(), 38u);
-  EXPECT_EQ(ended.get_string("finish_reason"), "context");
-  EXPECT_EQ(generate({"--ids", "20,30,40", "--max-new-tokens", "38"}).err, "");
 }
 
 TEST_F(GenerateCommand, temperature_of_nought_is_greedy) {

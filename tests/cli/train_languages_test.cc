@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
+#include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
+#include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
 
@@ -99,6 +101,40 @@ TEST_F(TrainLanguages, tokens_around_sentences_are_those_of_translation) {
   const CliResult result = train("bart", {});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+}
+
+// A student from nothing learns what the teacher writes in that language.
+TEST_F(TrainLanguages, a_teacher_of_many_languages_writes_the_one_that_is_asked_for) {
+  const std::string teacher = std::string(kFixtures) + "/seq2seq/m2m_100";
+  shared_tokenizer().save(folder_ / "tokenizer.model");
+  const auto taught = [&](const std::string& target, const std::string& out) {
+    std::vector<std::string> words = {"train", "--teacher", teacher};
+    const auto add = [&](const std::string& flag, const std::string& value) {
+      words.push_back(flag), words.push_back(value);
+    };
+    add("--data", folder_ / "pairs"), add("--out", folder_ / out);
+    add("--source-language", "fr"), add("--target-language", target), add("--teacher-beam", "2");
+    add("--tokenizer", folder_ / "tokenizer.model");
+    add("--vocab-size", std::to_string(shared_tokenizer().vocab_size())), add("--d-model", "8");
+    add("--encoder-layers", "1"), add("--decoder-layers", "1"), add("--max-updates", "1");
+    add("--max-tokens", "24"), add("--select", "loss"), add("--precision", "f32");
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / (out + "/data"))) {
+      if (file.path().extension() == ".target") return read_file(file.path());
+    }
+    return std::string();
+  };
+  for (const char* target : {"de", "zu"}) {
+    CliOptions options;
+    options.input = read_file(folder_ / "pairs/train.en");
+    const CliResult written =
+        run_heddle({"translate", teacher, "--source-language", "fr", "--target-language", target,
+                    "--beam", "2", "--precision", "f32"},
+                   options);
+    ASSERT_EQ(written.exit_code, 0) << written.err;
+    EXPECT_EQ(taught(target, target), written.out);
+  }
 }
 
 TEST_F(TrainLanguages, languages_that_are_unknown_or_of_no_use_are_refused) {

@@ -103,14 +103,14 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
   return tokenizer;
 }
 
-struct Tokens {
+struct RunTokens {
   TokenizerPair tokenizers;
   PairMarks marks;
   LanguageNames languages = {};
 };
 
-Tokens open_tokens(const TrainConfig& config, const ParallelFiles& pairs, const RunPaths& paths,
-                   const std::string& run) {
+RunTokens open_tokens(const TrainConfig& config, const ParallelFiles& pairs, const RunPaths& paths,
+                      const std::string& run) {
   const auto& own = config.task_config.as<PairFields>();
   if (!paths.from.empty()) {
     LoadedModel base = load_translation_model(paths.from);
@@ -133,7 +133,7 @@ Tokens open_tokens(const TrainConfig& config, const ParallelFiles& pairs, const 
                       "vocab_size",
                       facts.source_vocab_size};
   if (is_joint) first.texts.push_back(pairs.target);
-  Tokens all{{open_tokenizer(config, pairs, first, facts.eos_token_id)}, usual_marks(facts)};
+  RunTokens all{{open_tokenizer(config, pairs, first, facts.eos_token_id)}, usual_marks(facts)};
   if (is_joint) return all;
   all.tokenizers.target = open_tokenizer(config, pairs,
                                          {join_path(run, "target_tokenizer.model"),
@@ -254,7 +254,7 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
   const std::string folder = own.corpus == "files" ? paths.data : write_generated(own, run);
   const ParallelFiles pairs = training_pairs(config, paths, folder, run);
   const ParallelFiles held_out = find_parallel(folder, "val", own.source_lang, own.target_lang);
-  Tokens tokens = open_tokens(config, pairs, paths, run);
+  RunTokens tokens = open_tokens(config, pairs, paths, run);
   TokenizerPair& tokenizers = tokens.tokenizers;
   std::optional<TextEncoder> target_encoder;
   if (tokenizers.target) target_encoder = text_encoder(*tokenizers.target);

@@ -10,13 +10,13 @@
 namespace heddle::train {
 namespace {
 
-struct Side {
+struct LanguageSide {
   const std::string &asked, &suffix;
   const char *key, *suffix_key;
 };
 
 // "" of a tokenizer that marks none.
-std::string name_of(const Side& side, const Tokenizer& tokenizer, const std::string& path) {
+std::string name_of(const LanguageSide& side, const Tokenizer& tokenizer, const std::string& path) {
   const auto languages = tokenizer.languages();
   if (languages.empty()) return "";
   const auto names = std::views::keys(languages);
