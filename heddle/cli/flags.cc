@@ -178,14 +178,18 @@ void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit)
               counted(texts, "text was", "texts were"), counted(limit, "token"));
 }
 
+void add_language_flags(Subcommand& app, std::string& source, std::string& target) {
+  app.add_option("--source-language", source,
+                 "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
+                 "eng_Latn, en");
+  app.add_option("--target-language", target,
+                 "language of the translations; a name that is none lists those that there are");
+}
+
 void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   flags.command = app;
   add_model_argument(app, flags.model);
-  app.add_option("--source-language", flags.source_language,
-                 "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
-                 "eng_Latn, en");
-  app.add_option("--target-language", flags.target_language,
-                 "language of the translations; a name that is none lists those that there are");
+  add_language_flags(app, flags.source_language, flags.target_language);
   add_target_flags(app, flags, "translation",
                    "; 0: twice the source's + 10 [as the model says, or 0]");
   app.add_setting("--batch-tokens", flags.batch_tokens, "source tokens of a batch, times the beam");
@@ -287,6 +291,7 @@ void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_requi
       app.add_option("--target", flags.target,
                      "its translation; without it a translator's own, with the folder's beam or 5")
           .may_be_empty();
+  add_language_flags(app, flags.source_language, flags.target_language);
   app.add_option("--ids", flags.ids, "token ids in place of --text, for models without tokenizer")
       .delimiter(',');
   app.add_flag("--truncate", flags.truncate, "cut text that is longer than the model takes");
@@ -297,6 +302,8 @@ inspect::Subject open_subject(const InspectFlags& flags) {
   inspect::SubjectOptions options{.source = flags.source,
                                   .target = {},
                                   .ids = {},
+                                  .source_language = flags.source_language,
+                                  .target_language = flags.target_language,
                                   .truncate = flags.truncate,
                                   .precision = apply_compute_flags(flags.compute)};
   check_reads_texts(flags.model);
@@ -314,9 +321,11 @@ inspect::Subject open_subject(const InspectFlags& flags) {
 
 inspect::ImageSubject open_image(const InspectFlags& flags) {
   const bool has_text = flags.has_source.count() + flags.has_target.count() > 0;
-  check(!has_text && flags.ids.empty() && !flags.truncate, ErrorKind::usage,
+  const bool has_languages = !flags.source_language.empty() || !flags.target_language.empty();
+  check(!has_text && !has_languages && flags.ids.empty() && !flags.truncate, ErrorKind::usage,
         "{} is an image, and {} is for texts; leave one of them out", flags.image,
         has_text         ? "--text (or --target)"
+        : has_languages  ? "--source-language (or --target-language)"
         : flags.truncate ? "--truncate"
                          : "--ids");
   const Precision precision = apply_compute_flags(flags.compute);

@@ -103,6 +103,8 @@ struct TranslateFlags {
   ComputeFlags compute;
 };
 
+/// Adds --source-language and --target-language.
+void add_language_flags(Subcommand& app, std::string& source, std::string& target);
 void add_translate_flags(Subcommand& app, TranslateFlags& flags);
 /// Of these the ones that say how targets are searched, and how long they may be: "tokens of a
 /// caption at most ..".
@@ -130,7 +132,7 @@ TranslateOptions caption_options(const TranslateFlags& flags, const LoadedModel&
                                  Precision precision);
 
 struct InspectFlags {
-  std::string model, image, source, target;
+  std::string model, image, source, target, source_language, target_language;
   ComputeFlags compute{.precision = "f32"};
   std::vector<int64_t> ids;
   bool truncate = false;
@@ -138,7 +140,7 @@ struct InspectFlags {
   Option has_target;
 };
 
-/// Adds model, image, --text, --target, --ids, --truncate, --precision and --threads.
+/// Adds model, image, --text, --target, their languages, --ids, --truncate, --precision, --threads.
 void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required = true);
 
 /// The subject that the flags name; sets the number of threads.

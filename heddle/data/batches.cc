@@ -184,6 +184,11 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   return out;
 }
 
+PairPacker::PairPacker(PairMarks marks) : marks_(std::move(marks)) {
+  check(!marks_.target_start.empty() && marks_.target_end >= 0, ErrorKind::internal,
+        "pairs need a first id and an end of targets");
+}
+
 void PairPacker::add(int64_t sample, uint32_t name, std::span<const int32_t> source,
                      std::span<const int32_t> target) {
   const auto append = [](std::vector<int32_t>& ids, std::span<const int32_t> some) {

@@ -21,7 +21,8 @@ struct PairLengths {
 };
 
 struct BatchOptions {
-  /// A batch holds at most this many source rows, and at most as many target rows.
+  /// A batch holds at most this many source rows, and at most as many target rows; where marks
+  /// take more than one a sentence it has these beside.
   int64_t batch_tokens = 4096;
   /// Pairs next to each other in the corpus that are shuffled together, the whole corpus where it
   /// is no larger: what must fit into memory at once for reading to be fast.
@@ -69,17 +70,18 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
 
 /// Ids around pairs that are given without any.
 struct PairMarks {
-  std::vector<int32_t> source_start = {};   ///< before each source: a language
-  std::vector<int32_t> source_end = {3};    ///< behind it
-  std::vector<int32_t> target_start = {2};  ///< what the decoder is given before each target; the
-                                            ///< first id, and others that are not predicted
-  int32_t target_end = 3;                   ///< behind each target
+  std::vector<int32_t> source_start = {};  ///< before each source: a language
+  std::vector<int32_t> source_end = {};    ///< behind it
+  std::vector<int32_t> target_start = {};  ///< what the decoder is given before each target; the
+                                           ///< first id, and others that are not predicted
+  int32_t target_end = -1;                 ///< behind each target
 
-  /// How many rows the decoder has for a target of so many tokens beyond them.
+  /// Rows beside those of a sentence's ids.
   int64_t target_rows() const { return static_cast<int64_t>(target_start.size()); }
   int64_t source_rows() const {
     return static_cast<int64_t>(source_start.size() + source_end.size());
   }
+  friend bool operator==(const PairMarks&, const PairMarks&) = default;
 };
 
 /// Pairs laid end to end; s and t are the numbers of source and target rows.
@@ -104,7 +106,8 @@ struct TranslationBatch {
 /// Lays pairs end to end.
 class PairPacker {
  public:
-  explicit PairPacker(PairMarks marks) : marks_(std::move(marks)) {}
+  /// Errors: internal for marks without a first id or an end of targets.
+  explicit PairPacker(PairMarks marks);
 
   /// name: what the rows count as for randomness.
   void add(int64_t sample, uint32_t name, std::span<const int32_t> source,

@@ -37,6 +37,14 @@ std::string token_text(const Tokenizer& tokenizer, int32_t id) {
   return replace_all(tokenizer.token(id), kSpaceSign, " ");
 }
 
+std::vector<std::string> names_of_ends(const Tokenizer& tokenizer, const PairMarks& marks) {
+  std::vector<std::string> names = {"(end)"};
+  for (size_t i = 1; i < marks.source_end.size(); ++i) {
+    names.push_back(tokenizer.token(marks.source_end[i]));
+  }
+  return names;
+}
+
 std::string token_bytes(const Tokenizer& tokenizer, int32_t id) {
   const std::string token = tokenizer.token(id);
   if (tokenizer.is_special(id)) return token;
@@ -249,26 +257,30 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   for (int64_t h = 0; options.heads.empty() && h < c.decoder_attention_heads; ++h) {
     heads.push_back(h);
   }
+  const PairMarks marks = options.marks.value_or(usual_marks(c));
   const NoGrad off;
   std::vector<Tensor> maps(sources.size());
   std::vector<size_t> pairs;
   int64_t tokens = 0;
   const auto finish = [&] {
     if (pairs.empty()) return;
-    auto done = maps_of(model, pack_pairs(sources, targets, pairs, usual_marks(c)), layers, heads,
+    auto done = maps_of(model, pack_pairs(sources, targets, pairs, marks), layers, heads,
                         options.precision);
     for (size_t i = 0; i < pairs.size(); ++i) {
       check(kernels().all_finite(done[i].rows()), ErrorKind::data,
             "the attention weights are not finite; the model's weights are damaged, or too large "
             "for this precision (try `precision` f32)");
-      maps[pairs[i]] = std::move(done[i]);
+      // Without the rows of what is given, which predict nothing.
+      const int64_t given = marks.target_rows() - 1;
+      maps[pairs[i]] = done[i].slice(0, given, done[i].size(0) - given);
     }
     note_work();
     pairs.clear();
     tokens = 0;
   };
   for (size_t i = 0; i < sources.size(); ++i) {
-    const auto rows = static_cast<int64_t>(sources[i].size() + targets[i].size()) + 2;
+    const auto rows = static_cast<int64_t>(sources[i].size() + targets[i].size()) +
+                      marks.source_rows() + marks.target_rows();
     if (tokens + rows > options.batch_tokens) finish();
     pairs.push_back(i);
     tokens += rows;
@@ -278,8 +290,9 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
 }
 
 Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
-                           std::span<const int32_t> target, int64_t layer, Precision precision) {
-  AlignmentOptions options{.precision = precision};
+                           std::span<const int32_t> target, int64_t layer, Precision precision,
+                           std::optional<PairMarks> marks) {
+  AlignmentOptions options{.marks = std::move(marks), .precision = precision};
   if (layer >= 0) options.layers = {layer};
   const std::vector<int32_t> sources[] = {{source.begin(), source.end()}};
   const std::vector<int32_t> targets[] = {{target.begin(), target.end()}};

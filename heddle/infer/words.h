@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
 /// A token as it stands in a text, with its spaces: " the", of a special one its name.
 std::string token_text(const Tokenizer& tokenizer, int32_t id);
 
+/// What stands behind a source, for readers: "(end)", and the names of further tokens, a language.
+std::vector<std::string> names_of_ends(const Tokenizer& tokenizer, const PairMarks& marks);
+
 /// The bytes that a token adds to a text: of byte-level BPE and byte fallback ("<0x0A>") they may
 /// be a part of a character; of a special one its name.
 std::string token_bytes(const Tokenizer& tokenizer, int32_t id);
@@ -56,6 +60,8 @@ struct AlignmentOptions {
   /// A word's attention is that of the step that reads it, not of the step before, which predicts
   /// it. Source: Chen et al. 2020, "Accurate Word Alignment Induction from NMT".
   bool shifted = false;
+  /// Around pairs, but in front of sources, which have that; none: usual_marks().
+  std::optional<PairMarks> marks = {};
   int64_t batch_tokens = 4096;  ///< source and target tokens computed together
   Precision precision = {};
 };
@@ -71,8 +77,8 @@ void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& o
 /// Cross-attention weights of pairs, the targets given, averaged over layers and heads.
 /// sources, targets: ids without the end    returns: for each pair [t + 1, s + 1] f32: row i is the
 /// query that predicts target[i] (the last one the end), column j is source[j] (the last one the
-/// end); rows sum to 1. Errors: shape if there is no such layer or head; data if a weight is not
-/// finite.
+/// end; there are more where AlignmentOptions::marks have more behind sources); rows sum to 1.
+/// Errors: shape if there is no such layer or head; data if a weight is not finite.
 std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model,
                                          std::span<const std::vector<int32_t>> sources,
                                          std::span<const std::vector<int32_t>> targets,
@@ -82,7 +88,7 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model,
 /// see cross_attention_maps(). layer -1: aligning_layer(). Errors: shape if there is no such layer.
 Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer = -1,
-                           Precision precision = {});
+                           Precision precision = {}, std::optional<PairMarks> marks = {});
 
 /// The words of a text, as spaces part them, without the punctuation at their ends; what is nothing
 /// else is_punctuation, and all of it. A token that holds the end of one word and

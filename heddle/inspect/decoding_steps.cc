@@ -79,12 +79,12 @@ class StepRecorder {
 // The attention of each beginning: the last row of the map of those tokens. Rows of a longer one
 // serve all its beginnings, since no row depends on what follows it.
 void add_attention(const LoadedModel& model, const Ids& source, const StepRecorder& recorder,
-                   Precision precision, DecodingRecord& record) {
+                   const PairMarks& marks, Precision precision, DecodingRecord& record) {
   for (auto n = static_cast<int64_t>(record.nodes.size()) - 1; n >= 0; --n) {
     BeamNode& node = record.nodes[n];
     if (!recorder.has_tokens(n) || node.next.empty() || !node.attention.empty()) continue;
     const Tensor map =
-        cross_attention_map(model.translator(), source, recorder.tokens(n), -1, precision);
+        cross_attention_map(model.translator(), source, recorder.tokens(n), -1, precision, marks);
     const float* values = map.data<float>();
     int64_t at = n;
     for (int64_t row = map.size(0) - 1; row >= 0; --row, at = record.nodes[at].parent) {
@@ -137,11 +137,14 @@ DecodingRecord record_decoding(const LoadedModel& model, const std::string& line
     record.source.push_back(
         shown_token(*model.tokenizer, id, model.translator().facts().eos_token_id));
   }
-  record.source.push_back("(end)");
+  const PairMarks marks = translation_marks(model, options);
+  for (std::string& name : names_of_ends(*model.tokenizer, marks)) {
+    record.source.push_back(std::move(name));
+  }
   find_best(result.ids, result.score, record);
   if (model.translator().facts().cross_attention_layers == 0) return record;
   record.layer = aligning_layer(model.translator().facts());
-  add_attention(model, source, recorder, options.precision, record);
+  add_attention(model, source, recorder, marks, options.precision, record);
   return record;
 }
 

@@ -35,7 +35,8 @@ std::string name_of(const Tokenizer& tokenizer, int32_t id) {
 
 // Special tokens before and after the words are words of their own.
 struct Ends {
-  std::string before, after;
+  std::string before;
+  std::vector<std::string> after;
 };
 
 // Adds a token that is a word of its own.
@@ -60,7 +61,7 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   }
   if (begin < side.size() && !side.words.empty()) side.words.back().end = side.size();
   if (begin < side.size() && side.words.empty()) side.words.push_back({begin, side.size(), ""});
-  if (!ends.after.empty()) add_alone(side, ends.after);
+  for (const std::string& token : ends.after) add_alone(side, token);
   return side;
 }
 
@@ -152,6 +153,8 @@ SubjectText pair_text(const LoadedModel& model, const std::string& given,
   check(options.ids.empty(), ErrorKind::usage,
         "`ids`: {} is a translator with a tokenizer; give the sentence as `text`", given);
   SubjectText text{.texts = {options.source, options.target.value_or("")}};
+  TranslateOptions translate = options.translation.value_or(default_options(model));
+  text.marks = text_marks(model, translate);
   text.source.ids =
       source_ids(model, options.source, field_name("text"), options.truncate, nullptr);
   check(!text.source.ids.empty(), ErrorKind::usage,
@@ -163,12 +166,11 @@ SubjectText pair_text(const LoadedModel& model, const std::string& given,
           "`target` is empty; give a translation, or leave `target` away for the model's own");
     return text;
   }
-  TranslateOptions translate = default_options(model);
   if (!translate.as_transformers && !translate.search.beam) translate.search.beam = 5;
   translate.truncate = options.truncate;
   translate.precision = options.precision;
   const Translation best = translate_lines(model, std::vector{options.source}, translate)[0];
-  text.target = best.ids;
+  text.target.assign(best.ids.begin() + text.marks.target_rows() - 1, best.ids.end());
   text.texts[1] = best.text;
   return text;
 }
@@ -233,15 +235,18 @@ void Subject::note_calls(std::vector<AttentionKind> kinds) {
 }
 
 void Subject::be_translator(const LoadedModel& model, const SubjectText& text) {
-  sides_ = {side_of("source", model.tokenizer.value(), text.source.ids, {"", "(end)"}),
-            side_of("target", model.target(), text.target, {"(start)", ""}),
-            side_of("written", model.target(), text.target, {"", "(end)"})};
+  const PairMarks& marks = text.marks;
+  Ids written(marks.target_start.begin() + 1, marks.target_start.end());
+  written.insert(written.end(), text.target.begin(), text.target.end());
+  const Tokenizer& reads = model.tokenizer.value();
+  sides_ = {side_of("source", reads, text.source.ids, {"", names_of_ends(reads, marks)}),
+            side_of("target", model.target(), written, {"(start)", {}}),
+            side_of("written", model.target(), written, {"", {"(end)"}})};
   measure_ = "rise of the loss, nats per token";
   const size_t only = 0;
   const EncoderDecoder* translator = &model.translator();
-  const TranslationBatch pair =
-      pack_pairs(std::span(&text.source.ids, 1), std::span(&text.target, 1), std::span(&only, 1),
-                 usual_marks(translator->facts()));
+  const TranslationBatch pair = pack_pairs(std::span(&text.source.ids, 1),
+                                           std::span(&text.target, 1), std::span(&only, 1), marks);
   run_ = [=](const nn::Run& run) {
     const train::LossSums sums = train::batch_loss(*translator, pair, run);
     return Result{.loss = mean_loss(sums), .states = {}};
@@ -291,10 +296,20 @@ Subject Subject::of(std::shared_ptr<const LoadedModel> model, const SubjectText&
 }
 
 Subject Subject::open(const std::string& path, const SubjectOptions& options) {
-  const auto model = std::make_shared<const LoadedModel>(
-      is_translator(path) ? load_translation_model(path)
-                          : load_model(path, {.tokenizers = LoadOptions::Tokenizers::if_there}));
-  Subject subject = of(model, subject_text(*model, path, options), options.precision);
+  const bool translates = is_translator(path);
+  const auto model = std::make_shared<LoadedModel>(
+      translates ? load_translation_model(path)
+                 : load_model(path, {.tokenizers = LoadOptions::Tokenizers::if_there}));
+  SubjectOptions told = options;
+  if (translates) {
+    told.translation = default_options(*model);
+    set_languages(*model, options.source_language, options.target_language, *told.translation);
+  } else {
+    check(options.source_language.empty() && options.target_language.empty(), ErrorKind::usage,
+          "{} and {} are of translators, and {} is a model of type {}; leave them out",
+          field_name("source_language"), field_name("target_language"), path, model->type);
+  }
+  Subject subject = of(model, subject_text(*model, path, told), options.precision);
   subject.given_ = path;
   return subject;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/nn/run.h"
 #include "heddle/tensor/dtype.h"
@@ -47,7 +48,10 @@ struct SubjectOptions {
   std::string source = "";                 ///< a sentence
   std::optional<std::string> target = {};  ///< absent: the model's own translation
   std::vector<int32_t> ids = {};           ///< in place of source, where a model has no tokenizer
-  bool truncate = false;                   ///< cut what is longer than the model takes
+  /// Of a translator that is told them, see set_languages(); open() looks at them.
+  std::string source_language = {}, target_language = {};
+  std::optional<TranslateOptions> translation = {};  ///< of a translator; absent: its folder's
+  bool truncate = false;                             ///< cut what is longer than the model takes
   Precision precision = {};
 };
 
@@ -56,6 +60,7 @@ struct SubjectText {
   std::vector<std::string> texts = {};  ///< source and target; only the first of other models
   Encoding source = {};                 ///< of a translator without the end
   std::vector<int32_t> target = {};     ///< without the end
+  PairMarks marks = {};                 ///< around both, but in front of the source, which has that
 };
 /// given: what names the model in messages. Errors: those of Subject::open() that are about texts.
 SubjectText subject_text(const LoadedModel& model, const std::string& given,

@@ -17,7 +17,9 @@ namespace {
 class TrainLanguages : public ::testing::Test {
  protected:
   TrainLanguages() {
-    std::filesystem::create_directories(folder_ / "pairs");
+    for (const char* name : {"pairs", "other"}) {
+      std::filesystem::create_directories(folder_ / name);
+    }
     std::string source, target;
     for (int i = 0; i < 12; ++i) {
       source += i % 2 == 0 ? "the boy reads a book\n" : "a girl drinks tea\n";
@@ -28,17 +30,17 @@ class TrainLanguages : public ::testing::Test {
       folder_.write(std::string("pairs/") + split + "de", target);
     }
   }
+  static std::string fixture(const std::string& family) {
+    return std::string(kFixtures) + "/seq2seq/" + family;
+  }
   // With a copy of a folder of tests/fixtures/seq2seq, and as `out`.
   CliResult train(const std::string& family, std::vector<std::string> flags,
                   const std::string& out = "run", const std::string& longest = "24") {
     const std::string model = folder_ / family;
-    if (!std::filesystem::exists(model)) {
-      std::filesystem::copy(std::string(kFixtures) + "/seq2seq/" + family, model,
-                            std::filesystem::copy_options::recursive);
-    }
+    if (!std::filesystem::exists(model)) std::filesystem::copy(fixture(family), model);
     flags.insert(flags.begin(),
                  {"train", "--from", model, "--data", folder_ / "pairs", "--out", folder_ / out,
-                  "--max-tokens", longest, "--max-updates", "3", "--validate-every", "3",
+                  "--max-tokens", longest, "--max-updates", updates_, "--validate-every", "3",
                   "--select", "loss", "--precision", "f32", "--warmup-updates", "1"});
     return run_heddle(flags);
   }
@@ -63,6 +65,7 @@ class TrainLanguages : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string updates_ = "3";
 };
 
 // The model is evaluated as it was trained, and remembers what it was told.
@@ -96,11 +99,70 @@ TEST_F(TrainLanguages, mbart_is_told_them_in_its_own_places) {
   EXPECT_GT(std::abs(evaluated({"--source-language", "de_DE"}) - validation_loss()), 1e-4);
 }
 
-// BART, which has no languages, has its first token in front of sources and targets.
-TEST_F(TrainLanguages, tokens_around_sentences_are_those_of_translation) {
-  const CliResult result = train("bart", {});
+// As in the first mBART, where the decoder begins with the language.
+TEST_F(TrainLanguages, a_decoder_that_begins_with_a_language_begins_with_that_of_the_run) {
+  std::filesystem::copy(fixture("mbart"), folder_ / "mbart");
+  Json config = Json::load(folder_ / "mbart/config.json");
+  const Tokenizer tokenizer = Tokenizer::load(folder_ / "mbart");
+  config["decoder_start_token_id"] = tokenizer.token_id("en_XX");
+  folder_.write("mbart/config.json", config.dump());
+  const CliResult result =
+      train("mbart", {"--source-language", "fr_XX", "--target-language", "de_DE"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+  EXPECT_GT(std::abs(evaluated({"--target-language", "en_XX"}) - validation_loss()), 1e-4);
+  const Json kept = Json::load(folder_ / "run/last/generation_config.json");
+  EXPECT_EQ(kept.get_int("decoder_start_token_id"), tokenizer.token_id("de_DE"));
+}
+
+// BART, which has no languages, has its first token in front of sources and targets.
+TEST_F(TrainLanguages, tokens_around_sentences_are_those_of_translation) {
+  std::filesystem::copy(fixture("bart"), folder_ / "bart");
+  folder_.write("bart/generation_config.json", R"({"forced_bos_token_id": 0})");
+  const CliResult result = train("bart", {});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const double loss = validation_loss();
+  EXPECT_NEAR(evaluated(), loss, 1e-5);
+  folder_.write("run/last/generation_config.json", "{}");
+  EXPECT_GT(std::abs(evaluated() - loss), 1e-4);
+}
+
+// Validation translates behind the same tokens; the search is tuned, and the run remembers itself.
+TEST_F(TrainLanguages, a_run_is_tuned_goes_on_and_is_begun_from) {
+  const std::vector<std::string> told = {"--source-language", "fr", "--target-language", "de",
+                                         "--tuned-beam",      "2"};
+  CliResult result = train("m2m_100", told);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json kept = Json::load(folder_ / "run/best/generation_config.json");
+  EXPECT_EQ(kept.get_int("num_beams"), 2);
+  EXPECT_EQ(kept.get_int("forced_bos_token_id"),
+            Tokenizer::load(fixture("m2m_100")).token_id("__de__"));
+  updates_ = "6";
+  result = train("m2m_100", told);  // goes on
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+  const CliResult whole = train("m2m_100", told, "whole");
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(read_file(folder_ / "run/last/model.safetensors"),
+            read_file(folder_ / "whole/last/model.safetensors"));
+  // Begun from that, without names: those that it remembers, as "xx" is none.
+  for (const char* split : {"train.", "val."}) {
+    for (const char* side : {"en", "de"}) {
+      folder_.write("other/" + std::string(split) + side + side,
+                    read_file(folder_ / ("pairs/" + std::string(split) + side)));
+    }
+  }
+  const CliResult again =
+      run_heddle({"train", "--from", folder_ / "run", "--data", folder_ / "other", "--out",
+                  folder_ / "again", "--source-lang", "enen", "--target-lang", "dede",
+                  "--max-tokens", "24", "--max-updates", "1", "--precision", "f32"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const Json names = Json::load(folder_ / "again/last/tokenizer_config.json");
+  EXPECT_EQ(names.get_string("src_lang"), "fr");
+  // It has the same tokens: the names change none.
+  EXPECT_EQ(Tokenizer::load(folder_ / "again/last").fingerprint(),
+            Tokenizer::load(fixture("m2m_100")).fingerprint());
+  EXPECT_EQ(names.get_string("tgt_lang"), "de");
 }
 
 // A student from nothing learns what the teacher writes in that language.

@@ -227,7 +227,8 @@ TEST(TranslationBatch, rows_are_laid_end_to_end_with_special_ids) {
                                       .name = "train.a-b"},
                                      letters);
   const std::vector<int64_t> pairs = {2, 0};
-  const TranslationBatch batch = make_translation_batch(corpus, pairs, {.target_start = {9}});
+  const PairMarks usual = {.source_end = {3}, .target_start = {9}, .target_end = 3};
+  const TranslationBatch batch = make_translation_batch(corpus, pairs, usual);
   EXPECT_EQ(batch.source, (std::vector<int32_t>{'u', 'w', 3, 'x', 'y', 'z', 3}));
   EXPECT_EQ(batch.target_in, (std::vector<int32_t>{9, 'c', 9, 'a', 'b'}));
   EXPECT_EQ(batch.target_out, (std::vector<int32_t>{'c', 3, 'a', 'b', 3}));
@@ -239,14 +240,14 @@ TEST(TranslationBatch, rows_are_laid_end_to_end_with_special_ids) {
   EXPECT_EQ(batch.target_sample, (std::vector<uint32_t>{2, 2, 0, 0, 0}));
   EXPECT_EQ(batch.target_position, (std::vector<uint32_t>{0, 1, 0, 1, 2}));
   EXPECT_EQ(batch.target_tokens, 5);
-  const TranslationBatch twice =
-      make_translation_batch(corpus, pairs, {.target_start = {9}}, {.passes = 2});
+  const TranslationBatch twice = make_translation_batch(corpus, pairs, usual, {.passes = 2});
   EXPECT_EQ(twice.target_out, (std::vector<int32_t>{'c', 3, 'a', 'b', 3, 'c', 3, 'a', 'b', 3}));
   EXPECT_EQ(twice.samples, (std::vector<int64_t>{2, 0, 2, 0}));
   const uint32_t again = 1u << 31;  // the second pass is of other samples
   EXPECT_EQ(twice.target_sample,
             (std::vector<uint32_t>{2, 2, 0, 0, 0, again | 2, again | 2, again, again, again}));
-  const PairMarks told = {.source_start = {7}, .source_end = {3, 6}, .target_start = {9, 8}};
+  const PairMarks told = {
+      .source_start = {7}, .source_end = {3, 6}, .target_start = {9, 8}, .target_end = 3};
   const TranslationBatch marked = make_translation_batch(corpus, pairs, told);
   EXPECT_EQ(marked.source, (std::vector<int32_t>{7, 'u', 'w', 3, 6, 7, 'x', 'y', 'z', 3, 6}));
   EXPECT_EQ(marked.target_in, (std::vector<int32_t>{9, 8, 'c', 9, 8, 'a', 'b'}));

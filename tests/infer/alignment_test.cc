@@ -34,6 +34,25 @@ TEST(AttentionMaps, batch_equals_each_pair_alone_and_layers_and_heads_are_averag
   }
 }
 
+// What is given before a target is read, and has no row; what stands behind a source has columns.
+TEST(AttentionMaps, marks_around_pairs_are_read) {
+  const SmallModel m(small_config());
+  auto sources = random_sentences(4, 7, 40), targets = random_sentences(4, 5, 40, 4);
+  const PairMarks told = {.source_end = {3, 8}, .target_start = {2, 9}, .target_end = 3},
+                  ends = {.source_end = {8}, .target_start = {2}, .target_end = 3};
+  const auto maps = cross_attention_maps(m.model, sources, targets, {.marks = told});
+  const auto untold = cross_attention_maps(m.model, sources, targets);
+  for (Ids& ids : sources) ids.push_back(3);
+  for (Ids& ids : targets) ids.insert(ids.begin(), 9);
+  const auto spelt = cross_attention_maps(m.model, sources, targets, {.marks = ends});
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const auto rows = static_cast<int64_t>(targets[i].size());
+    ASSERT_EQ(maps[i].shape(), (Shape{rows, static_cast<int64_t>(sources[i].size()) + 1}));
+    EXPECT_EQ(maps[i].to_floats(), spelt[i].slice(0, 1, rows).to_floats());
+    EXPECT_NE(maps[i].to_floats()[0], untold[i].to_floats()[0]);
+  }
+}
+
 TEST(AttentionMaps, layer_or_head_that_is_not_there_is_a_shape_error_and_a_usage_error_of_flags) {
   const SmallModel m(small_config());
   const std::vector<Ids> ids = {{5}};

@@ -136,8 +136,8 @@ std::string read_slowly(Client& client, size_t bytes) {
 }
 
 TEST_F(HttpServerTest, a_large_body_that_is_read_slowly_comes_whole_and_then_the_next) {
+  const std::string body = large_body();  // first: a connection that says nothing is closed
   Client client(port(), 16384);
-  const std::string body = large_body();
   client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
   const std::string head = fmt::format(
       "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.size());
@@ -393,6 +393,7 @@ TEST_F(HttpServerOfShortWrites, a_stream_whose_client_stops_reading_ends_in_time
 // Some 16 KB at a time, for longer than the limit: the system, which holds megabytes, takes nothing
 // meanwhile.
 TEST_F(HttpServerOfShortWrites, a_body_that_is_read_steadily_for_longer_comes_whole) {
+  const std::string body = large_body();
   Client client(port(), 16384);
   client.send("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   std::string all;
@@ -400,7 +401,6 @@ TEST_F(HttpServerOfShortWrites, a_body_that_is_read_steadily_for_longer_comes_wh
     all += client.receive();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  const std::string body = large_body();
   EXPECT_LT(all.size(), body.size());
   all += client.receive_all();
   EXPECT_TRUE(all.ends_with(body)) << all.size();

@@ -62,9 +62,9 @@ void check_flags(const Flags& flags) {
     }
   };
   if (flags.model.empty()) {
-    refuse(
-        {"--text", "--target", "--ids", "--truncate", "--precision", "--kind", "--layer", "--head"},
-        "a model; give one, or leave it out");
+    refuse({"--text", "--target", "--source-language", "--target-language", "--ids", "--truncate",
+            "--precision", "--kind", "--layer", "--head"},
+           "a model; give one, or leave it out");
   } else {
     refuse({"--v", "--score", "--divide", "--causal", "--tokens"},
            "matrices, --q and --k or --scores; leave it out, or the model");

@@ -21,6 +21,7 @@ namespace {
 
 struct Flags {
   std::string model, source, target, pairs, gold, output;
+  std::string source_language, target_language;
   ComputeFlags compute;
   AlignmentOptions options;
   int gold_base = 0;
@@ -277,6 +278,13 @@ std::vector<Alignment> align_both_ways(const PairWords& sides, int64_t count, co
   return links;
 }
 
+// Sets its languages. Targets are given as texts.
+PairMarks told_marks(const Flags& flags, LoadedModel& model) {
+  TranslateOptions options = default_options(model);
+  set_languages(model, flags.source_language, flags.target_language, options);
+  return text_marks(model, options);
+}
+
 void check_statistical(const Flags& flags) {
   check(flags.model.empty(), ErrorKind::usage,
         "align: --statistical learns from the pairs alone; leave out the model {}", flags.model);
@@ -284,6 +292,9 @@ void check_statistical(const Flags& flags) {
   check(!flags.each && o.layers.empty() && o.heads.empty() && !o.shifted, ErrorKind::usage,
         "align: --statistical has no heads; leave out --each-head, --align-layers, --align-heads "
         "and --align-shift");
+  check(flags.source_language.empty() && flags.target_language.empty(), ErrorKind::usage,
+        "align: --statistical asks for no languages; leave out --source-language and "
+        "--target-language");
   check(!flags.lines.skip_bad, ErrorKind::usage,
         "align: --statistical learns from all lines; leave out --skip-bad");
   check(flags.train_source.empty() == flags.train_target.empty(), ErrorKind::usage,
@@ -334,15 +345,17 @@ void run(const Flags& flags) {
   AlignmentOptions options = flags.options;
   options.precision = apply_compute_flags(flags.compute);
   if (flags.gold.empty() && flags.output.empty()) {
-    const LoadedModel model = load_translation_model(flags.model);
+    LoadedModel model = load_translation_model(flags.model);
     check_alignment(model.translator().facts(), options);
+    options.marks = told_marks(flags, model);
     return print_each(flags, model, options);
   }
   const Texts texts = read_texts(flags);
   Problem p;
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
-  const LoadedModel model = load_translation_model(flags.model);
+  LoadedModel model = load_translation_model(flags.model);
   check_alignment(model.translator().facts(), options);
+  options.marks = told_marks(flags, model);
   p.source = line_ids(model, source_ids, texts.source, {.where = texts.source_name + ": line"});
   p.target = line_ids(model, target_ids, texts.target, {.where = texts.target_name + ": line"});
   const auto alignments = align_pairs(model, p.source, p.target, options);
@@ -374,6 +387,7 @@ void add_align(Subcommand& app) {
   command.add_option("-o,--output", flags.output, "a file for the alignments")
       .type_name("FILE")
       .writes_file();
+  add_language_flags(command, flags.source_language, flags.target_language);
   add_skip_flag(command, flags.lines, false);
   add_alignment_flags(command, flags.options, {});
   add_compute_flags(command, flags.compute);

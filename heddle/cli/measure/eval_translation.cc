@@ -24,7 +24,11 @@ using Ids = std::vector<std::vector<int32_t>>;
 // Negative log likelihood of the references, ends included.
 train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Ids& target,
                            const TranslateOptions& options, dist::Group& group) {
-  const auto rows = [&](size_t i) { return std::max(source[i].size(), target[i].size()) + 1; };
+  const PairMarks marks = text_marks(model, options);
+  const auto rows = [&](size_t i) {
+    return std::max(std::ssize(source[i]) + marks.source_rows(),
+                    std::ssize(target[i]) + marks.target_rows());
+  };
   std::vector<size_t> order(source.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, rows);
@@ -34,13 +38,10 @@ train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Id
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     int64_t tokens = 0;
     do {
-      tokens += static_cast<int64_t>(rows(order[end++]));
-    } while (end < order.size() &&
-             tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
+      tokens += rows(order[end++]);
+    } while (end < order.size() && tokens + rows(order[end]) <= options.batch_tokens);
     batches.push_back(std::span(order).subspan(begin, end - begin));
   }
-  PairMarks marks = pair_marks(model, options);
-  marks.source_start.clear();  // source_ids() has put it there
   const auto loss_of = [&](int64_t i) {
     return train::batch_loss(model.translator(),
                              pack_pairs(source, target, batches[static_cast<size_t>(i)], marks),

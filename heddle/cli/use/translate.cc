@@ -135,8 +135,23 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
   print_result(record.text);
 }
 
+// A model that is ready to translate.
+struct Translator {
+  LoadedModel model;
+  TranslateOptions options;
+  Prefixes prefixes;
+
+  Translator(const Flags& flags, Precision precision)
+      : model(load_translation_model(flags.model)),
+        options(options_of(flags, model, precision)),
+        prefixes(flags, model) {
+    check_alignment(model.translator().facts(), flags.alignment_options);
+  }
+};
+
 void align(std::span<Result> results, std::span<const std::string> lines, const Flags& flags,
-           const LoadedModel& model) {
+           const Translator& translator) {
+  const LoadedModel& model = translator.model;
   const auto ids = line_ids(model, source_ids, lines, {.truncate = true});
   std::vector<std::vector<int32_t>> sources, targets;
   for (const Result& r : results) {
@@ -144,6 +159,7 @@ void align(std::span<Result> results, std::span<const std::string> lines, const 
     targets.push_back(r.translation->ids);
   }
   AlignmentOptions options = flags.alignment_options;
+  options.marks = translation_marks(model, translator.options);
   options.precision = resolve_precision(flags.compute.precision);
   const auto alignments = align_pairs(model, sources, targets, options);
   for (size_t i = 0; i < results.size(); ++i) results[i].alignment = to_pharaoh(alignments[i]);
@@ -165,13 +181,14 @@ void choose_by_risk(std::vector<Translation>& translations) {
 }
 
 void print_all(std::span<const Translation> translations, std::span<const std::string> lines,
-               int64_t first_line, const Flags& flags, const LoadedModel& model, Results out) {
+               int64_t first_line, const Flags& flags, const Translator& translator, Results out) {
+  const LoadedModel& model = translator.model;
   std::vector<Result> results;
   for (size_t i = 0; i < lines.size(); ++i) {
     results.push_back({&translations[i], i});
     for (const Translation& other : translations[i].others) results.push_back({&other, i});
   }
-  if (flags.alignment) align(results, lines, flags, model);
+  if (flags.alignment) align(results, lines, flags, translator);
   size_t at = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto of_line = std::span(results).subspan(at, 1 + translations[i].others.size());
@@ -223,20 +240,6 @@ void run_remotely(const Flags& flags) {
   translate_remotely(asked);
 }
 
-// A model that is ready to translate.
-struct Translator {
-  LoadedModel model;
-  TranslateOptions options;
-  Prefixes prefixes;
-
-  Translator(const Flags& flags, Precision precision)
-      : model(load_translation_model(flags.model)),
-        options(options_of(flags, model, precision)),
-        prefixes(flags, model) {
-    check_alignment(model.translator().facts(), flags.alignment_options);
-  }
-};
-
 void run_here(const Flags& flags, dist::Group& group) {
   const Precision precision = apply_translate_flags(flags);
   wants_page(flags.page);
@@ -259,7 +262,7 @@ void run_here(const Flags& flags, dist::Group& group) {
             int64_t cut_here = 0;
             auto translations = translate_lines(model, lines, options, first, &cut_here);
             if (flags.is_mbr) choose_by_risk(translations);
-            print_all(translations, lines, first, flags, model, out);
+            print_all(translations, lines, first, flags, *ready, out);
             cut += cut_here;
             out.flush();
             unknown.look_at(lines);

@@ -375,18 +375,19 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
     model.source_language = language_token(model, source, keys.source);
     options.source_end = around_sources(model).behind;
   }
+  std::optional<int32_t> asked;
+  if (!target.empty()) asked = language_token(model, target, keys.target);
   if (model.model->config().is_own_format()) return;
   const auto start = static_cast<int32_t>(model.translator().facts().decoder_start_token_id);
   const auto languages = model.target().languages();
   const bool starts_with_one = std::ranges::count(std::views::values(languages), start) > 0;
-  if (target.empty()) {
+  if (!asked) {
     check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
           ErrorKind::usage, "{} writes {} languages; say which with {}: {}", model.path,
           languages.size(), field_name(keys.target), fmt::join(std::views::keys(languages), ", "));
     return;
   }
-  (starts_with_one ? options.start : options.search.forced_bos) =
-      language_token(model, target, keys.target);
+  (starts_with_one ? options.start : options.search.forced_bos) = *asked;
 }
 
 PairMarks pair_marks(const LoadedModel& model, const TranslateOptions& options) {
@@ -397,6 +398,18 @@ PairMarks pair_marks(const LoadedModel& model, const TranslateOptions& options) 
   if (const auto forced = token_id(options.search.forced_bos)) {
     marks.target_start.push_back(*forced);
   }
+  return marks;
+}
+
+PairMarks text_marks(const LoadedModel& model, const TranslateOptions& options) {
+  PairMarks marks = pair_marks(model, options);
+  marks.source_start.clear();
+  return marks;
+}
+
+PairMarks translation_marks(const LoadedModel& model, const TranslateOptions& options) {
+  PairMarks marks = text_marks(model, options);
+  marks.target_start.resize(1);
   return marks;
 }
 

@@ -107,6 +107,10 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
 
 /// What stands around pairs that are translated by these options.
 PairMarks pair_marks(const LoadedModel& model, const TranslateOptions& options);
+/// The same where sources are those of source_ids(), which puts there what stands before them.
+PairMarks text_marks(const LoadedModel& model, const TranslateOptions& options);
+/// And where targets are Translation::ids, which begin with what was forced.
+PairMarks translation_marks(const LoadedModel& model, const TranslateOptions& options);
 /// The reverse: `options` translate what begins with marks.source_start.
 void set_marks(TranslateOptions& options, const PairMarks& marks);
 

@@ -32,7 +32,8 @@ void refuse_weights(int64_t weights, const char* more = "") {
 
 // Before anything is computed: a pass over a long text would hold up all others.
 void AttentionRequest::check_tokens() const {
-  const int64_t source = std::ssize(text.source.ids), target = std::ssize(text.target);
+  const int64_t source = std::ssize(text.source.ids) + text.marks.source_rows(),
+                target = std::ssize(text.target) + text.marks.target_rows();
   const int64_t weights = source * source + source * target + target * target;
   if (weights > kMostWeights) refuse_weights(weights, "at least ");
 }
@@ -90,8 +91,9 @@ inspect::SubjectText read_text(ServedModel& model, const Json& body) {
     refuse("`target` is missing: the translation, as /v1/translations gives it");
   }
   options.target = text_of(body, "target");
-  TranslateOptions ignored;
-  set_request_languages(model, text_of(body, "source_lang"), text_of(body, "target_lang"), ignored);
+  options.translation = model.translating;
+  set_request_languages(model, text_of(body, "source_lang"), text_of(body, "target_lang"),
+                        *options.translation);
   return subject_text(model.loaded(), model.name, options);
 }
 

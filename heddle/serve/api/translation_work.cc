@@ -197,6 +197,7 @@ std::vector<Alignment> word_alignments(const TranslationWork& work,
   std::vector<std::vector<int32_t>> targets;
   for (const Translation& t : all) targets.push_back(t.ids);
   options.precision = work.model->precision;
+  options.marks = translation_marks(work.model->loaded(), work.options);
   return align_pairs(work.model->loaded(), work.sources, targets, options);
 }
 

@@ -57,27 +57,33 @@ std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Transl
   const LoadedModel& model = asked.model->loaded();
   const EncoderDecoder& translator = model.translator();
   check_alignment(translator.facts(), asked.alignment);
+  AlignmentOptions options = asked.alignment;
+  const PairMarks marks = translation_marks(model, work.options);
+  options.marks = marks;
   int64_t weights = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
-    weights += (std::ssize(targets[i]) + 1) * (std::ssize(work.sources[i]) + 1);
+    weights += (std::ssize(targets[i]) + 1) * (std::ssize(work.sources[i]) + marks.source_rows());
   }
   if (weights > kMostWeights) {
     refuse("the matrices have {} weights together; at most {}", weights, kMostWeights);
   }
-  const auto tokens = [](const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  const auto tokens = [](const Tokenizer& tokenizer, std::span<const int32_t> ids,
+                         const std::vector<std::string>& ends) {
     Json list = Json::array();
     for (const int32_t id : ids) list.push_back(tokenizer.token(id));
-    list.push_back("(end)");
+    for (const std::string& end : ends) list.push_back(end);
     return list;
   };
+  const Tokenizer& reads = model.tokenizer.value();
+  const std::vector<std::string> ends = names_of_ends(reads, marks);
   std::vector<Json> all(targets.size(), Json());
   for (size_t i = 0; i < targets.size(); ++i) {
     if (work.sources[i].empty()) continue;
     const Tensor map = cross_attention_maps(translator, std::span(work.sources).subspan(i, 1),
-                                            std::span(targets).subspan(i, 1), asked.alignment)[0];
+                                            std::span(targets).subspan(i, 1), options)[0];
     Json& json = all[i] =
-        Json::object({{"source_tokens", tokens(model.tokenizer.value(), work.sources[i])},
-                      {"target_tokens", tokens(model.target(), targets[i])}});
+        Json::object({{"source_tokens", tokens(reads, work.sources[i], ends)},
+                      {"target_tokens", tokens(model.target(), targets[i], {"(end)"})}});
     const float* values = map.data<float>();
     json["weights"] = inspect::weights_json({values, values + map.size(0) * map.size(1)},
                                             map.size(0), map.size(1));

@@ -109,18 +109,27 @@ struct RunTokens {
   LanguageNames languages = {};
 };
 
-RunTokens open_tokens(const TrainConfig& config, const ParallelFiles& pairs, const RunPaths& paths,
+// Those of the model that is begun from.
+RunTokens tokens_of_base(const PairFields& own, const std::string& from) {
+  LoadedModel base = load_translation_model(from);
+  TranslateOptions options = default_options(base);
+  LanguageNames names = set_languages(base, own.languages(), options);
+  PairMarks marks = pair_marks(base, options);
+  const EncoderDecoderFacts& facts = base.translator().facts();
+  const int64_t room = std::min(facts.longest_source - marks.source_rows(),
+                                facts.longest_target - marks.target_rows());
+  check(own.max_tokens - 1 <= room, ErrorKind::usage,
+        "train: `max_tokens` {} is more than the {} that {} has positions for beside the tokens "
+        "around a sentence",
+        own.max_tokens, room + 1, from);
+  return {{*std::move(base.tokenizer), std::move(base.target_tokenizer)},
+          std::move(marks),
+          std::move(names)};
+}
+
+RunTokens make_tokens(const TrainConfig& config, const ParallelFiles& pairs, const RunPaths& paths,
                       const std::string& run) {
   const auto& own = config.task_config.as<PairFields>();
-  if (!paths.from.empty()) {
-    LoadedModel base = load_translation_model(paths.from);
-    TranslateOptions options = default_options(base);
-    LanguageNames names = set_languages(base, own.languages(), options);
-    PairMarks marks = pair_marks(base, options);
-    return {{*std::move(base.tokenizer), std::move(base.target_tokenizer)},
-            std::move(marks),
-            std::move(names)};
-  }
   const EncoderDecoderFacts facts = facts_of(config.stack);
   const bool is_joint = !facts.has_two_vocabularies;
   const auto given = [&](const std::string& own_file, const char* of_teacher) {
@@ -252,9 +261,11 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
   const auto& own = config.task_config.as<PairFields>();
   own.check_data(config, paths);
   const std::string folder = own.corpus == "files" ? paths.data : write_generated(own, run);
+  std::optional<RunTokens> known;  // what does not fit is said before a teacher is at work
+  if (!paths.from.empty()) known = tokens_of_base(own, paths.from);
   const ParallelFiles pairs = training_pairs(config, paths, folder, run);
   const ParallelFiles held_out = find_parallel(folder, "val", own.source_lang, own.target_lang);
-  RunTokens tokens = open_tokens(config, pairs, paths, run);
+  RunTokens tokens = known ? *std::move(known) : make_tokens(config, pairs, paths, run);
   TokenizerPair& tokenizers = tokens.tokenizers;
   std::optional<TextEncoder> target_encoder;
   if (tokenizers.target) target_encoder = text_encoder(*tokenizers.target);

@@ -9,7 +9,8 @@ namespace heddle::train {
 
 /// What the two sides of pairs are in.
 struct PairLanguages {
-  std::string source, target;                ///< names among Tokenizer::languages(); "": the suffix
+  std::string source, target;  ///< names among Tokenizer::languages(); "": the suffix, if it is
+                               ///< one, or src_lang and tgt_lang of the folder, if it has both
   std::string source_suffix, target_suffix;  ///< of the files: "en"
 
   /// Whether names are given.

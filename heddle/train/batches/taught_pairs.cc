@@ -37,23 +37,25 @@ std::string text_of(const std::vector<std::string>& lines) {
 }
 
 // How the teacher translates.
-TranslateOptions options_of(LoadedModel& teacher, const TaughtOptions& o) {
-  TranslateOptions options = default_options(teacher);
-  options.search.beam = o.beam;
-  options.precision = o.precision;
-  options.truncate = true;
-  set_languages(teacher, o.languages, options);
-  return options;
+struct Teaching {
+  TranslateOptions options;
+  LanguageNames languages;
+};
+
+Teaching teaching_of(LoadedModel& teacher, const TaughtOptions& o) {
+  Teaching t{.options = default_options(teacher), .languages = {}};
+  t.options.search.beam = o.beam;
+  t.options.precision = o.precision;
+  t.options.truncate = true;
+  t.languages = set_languages(teacher, o.languages, t.options);
+  return t;
 }
 
 std::string key_of(const LoadedModel& teacher, const PairTexts& texts,
-                   const TranslateOptions& options, const TaughtOptions& o) {
+                   const LanguageNames& languages, const TaughtOptions& o) {
   std::string search;
   if (teacher.generation) search = to_json(*teacher.generation).dump();
-  const PairMarks marks = pair_marks(teacher, options);
-  for (const auto* ids : {&marks.source_start, &marks.source_end, &marks.target_start}) {
-    search += fmt::format(" {}", fmt::join(*ids, ","));
-  }
+  if (!languages.target.empty()) search += " " + languages.source + " to " + languages.target;
   return checksum(fmt::format("{} {} {}", o.beam, o.keeps, precision_name(o.precision)) +
                   checksum(text_of(texts.source)) + checksum(text_of(texts.target)) +
                   teacher.parameters.checksum() + teacher.model->config().json().dump() + search +
@@ -108,9 +110,9 @@ std::vector<std::string> translated(const LoadedModel& teacher, const PairTexts&
 ParallelFiles taught_pairs(const ParallelFiles& pairs, const std::string& folder,
                            const TaughtOptions& o) {
   LoadedModel teacher = load_translation_model(o.teacher);
-  const TranslateOptions options = options_of(teacher, o);
+  const auto [options, languages] = teaching_of(teacher, o);
   const PairTexts texts = read_all(pairs);
-  const std::string stem = join_path(folder, "taught-" + key_of(teacher, texts, options, o));
+  const std::string stem = join_path(folder, "taught-" + key_of(teacher, texts, languages, o));
   const ParallelFiles to = {stem + ".source", stem + ".target"};
   if (path_exists(to.source) && path_exists(to.target)) return to;
   const std::string part = stem + ".part";

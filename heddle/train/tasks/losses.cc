@@ -52,13 +52,8 @@ void add_labels(const Tensor& taught, std::span<const int32_t> targets, double l
   const double labels = 1 - weight, all = labels * label_smoothing / static_cast<double>(vocab);
   parallel_for(taught.size(0), [&](int64_t r) {
     float* const row = taught.data<float>() + r * vocab;
-    const int32_t target = targets[static_cast<size_t>(r)];
-    if (target < 0) {  // no distribution: no loss, no gradient
-      std::fill_n(row, vocab, 0.0f);
-      return;
-    }
     for (int64_t c = 0; c < vocab; ++c) row[c] = static_cast<float>(weight * row[c] + all);
-    row[target] += static_cast<float>(labels * (1 - label_smoothing));
+    row[targets[static_cast<size_t>(r)]] += static_cast<float>(labels * (1 - label_smoothing));
   });
 }
 
@@ -183,18 +178,22 @@ Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& b, co
 LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
                            const nn::Run& run, double label_smoothing, const Tensor& taught,
                            double weight) {
-  add_labels(taught, batch.target_out, label_smoothing, weight);
+  const std::vector<int32_t> rows = counting_rows(batch.target_out),
+                             labels = counting(batch.target_out);
+  const bool all_count = rows.size() == batch.target_out.size();
+  const Tensor wanted = all_count ? taught : gather_rows(taught.detached(), rows);
+  add_labels(wanted, labels, label_smoothing, weight);
   nn::Run exact = run;  // 8 bits are too few to tell likely tokens apart
   exact.compute = DType::f32;
   CrossEntropy plain;
   const CrossEntropy ce = with_gradients([&] {
     const Tensor h = cast(decoder_states(model, batch, run), DType::f32);
-    const Tensor logits = model.output()(h, exact);
+    const Tensor logits = model.output()(all_count ? h : gather_rows(h, rows), exact);
     {
       const NoGrad off;
-      plain = cross_entropy(logits.detached(), batch.target_out, {});
+      plain = cross_entropy(logits.detached(), labels, {});
     }
-    return soft_cross_entropy(logits, taught);
+    return soft_cross_entropy(logits, wanted);
   });
   return {ce.total, plain.nll, plain.predicted, plain.predicted};
 }

@@ -87,12 +87,14 @@ TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<
   return tuned;
 }
 
-void save_generation(const std::string& folder, const Json& members) {
+void save_generation(const std::string& folder, const Json& members,
+                     const std::string& config_folder) {
   const std::string path = join_path(folder, kGenerationName);
   Json json = Json::object();
   if (path_exists(path)) {
     json = Json::load(path);
-  } else if (const std::string general = join_path(folder, "config.json"); path_exists(general)) {
+  } else if (const std::string general = join_path(config_folder, "config.json");
+             path_exists(general)) {
     // Beside a file of its own nothing else counts.
     SearchConfig known;
     const Json config = Json::load(general);
@@ -106,8 +108,9 @@ void save_generation(const std::string& folder, const Json& members) {
 }
 
 void save_search(const std::string& folder, const TunedSearch& search) {
-  save_generation(folder, Json::object({{"num_beams", search.beam},
-                                        {"length_penalty", search.length_penalty}}));
+  save_generation(
+      folder, Json::object({{"num_beams", search.beam}, {"length_penalty", search.length_penalty}}),
+      folder);
 }
 
 }  // namespace heddle::train

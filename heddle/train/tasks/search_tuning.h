@@ -44,10 +44,11 @@ TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<
                         const std::vector<std::string>& references, TranslateOptions options,
                         dist::Group& group);
 
-/// Puts them into generation_config.json of a folder; where there is none, with what config.json
-/// says of the search.
-void save_generation(const std::string& folder, const Json& members);
-/// The same of what was tuned.
+/// Puts them into generation_config.json of a folder; where there is none, with what config.json of
+/// `config_folder` says of the search.
+void save_generation(const std::string& folder, const Json& members,
+                     const std::string& config_folder);
+/// The same of what was tuned, and the folder's own config.json.
 void save_search(const std::string& folder, const TunedSearch& search);
 
 }  // namespace heddle::train

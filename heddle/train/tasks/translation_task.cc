@@ -41,12 +41,12 @@ class TranslationTask final : public ModelTask {
     if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
     begin_model();
     translator_ = model().as<EncoderDecoder>();
-    check_room();
     if (!paths.teacher.empty() && own<Fields>().teaching == "word") {
       teacher_.emplace(paths.teacher, corpora_, translator_->facts(), own<Fields>().max_tokens);
     }
-    set_keys(corpora_.train.key() + (teacher_ ? " taught by " + teacher_->key() : ""),
-             corpora_.val.key());
+    const std::string around = marks_key();
+    set_keys(corpora_.train.key() + (teacher_ ? " taught by " + teacher_->key() : "") + around,
+             corpora_.val.key() + around);
   }
 
   int64_t batches(int64_t epoch) override {
@@ -107,8 +107,8 @@ class TranslationTask final : public ModelTask {
   void save_model(const std::string& folder) const override {
     if (!model().config().is_own_format())
       copy_files_beside_weights(find_model_dir(paths_.from), folder);
-    ModelTask::save_model(folder);
     save_languages(folder);
+    ModelTask::save_model(folder);
     if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
@@ -120,7 +120,6 @@ class TranslationTask final : public ModelTask {
     const LoadedModel& model = *loaded;
     check_same_model(group, best, model.parameters);
     TranslateOptions options = default_options(model);
-    set_marks(options, corpora_.marks);
     options.search.beam = beam;
     options.precision = resolve_precision(config_.precision);
     const TunedSearch tuned = tune_search(model, sources_, references_, options, group);
@@ -145,20 +144,17 @@ class TranslationTask final : public ModelTask {
     }
     if (target.empty()) return;
     const std::vector<int32_t>& start = corpora_.marks.target_start;
-    const char* key = start.size() > 1 ? "forced_bos_token_id" : "decoder_start_token_id";
-    save_generation(folder, Json::object({{key, start.back()}}));
+    Json begin = Json::object({{"decoder_start_token_id", start[0]}});
+    if (start.size() > 1) begin["forced_bos_token_id"] = start[1];
+    save_generation(folder, begin, find_model_dir(paths_.from));
   }
 
-  // Marks take positions.
-  void check_room() const {
-    const EncoderDecoderFacts& facts = translator_->facts();
+  // What of them is other than in models of one language pair.
+  std::string marks_key() const {
     const PairMarks& marks = corpora_.marks;
-    const int64_t room = std::min(facts.longest_source - marks.source_rows(),
-                                  facts.longest_target - marks.target_rows());
-    check(own<Fields>().max_tokens - 1 <= room, ErrorKind::usage,
-          "train: `max_tokens` {} is more than the {} that the model has positions for beside the "
-          "tokens around a sentence",
-          own<Fields>().max_tokens, room + 1);
+    if (marks == usual_marks(translator_->facts())) return "";
+    return fmt::format(" around them {}; {}; {}", fmt::join(marks.source_start, ","),
+                       fmt::join(marks.source_end, ","), fmt::join(marks.target_start, ","));
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> pairs,

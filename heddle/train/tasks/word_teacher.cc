@@ -20,13 +20,15 @@ WordTeacher::WordTeacher(const std::string& path, const Corpora& corpora,
         "{}: the teacher has other tokens than its student, so that its probabilities are of other "
         "words; leave out `tokenizer`, or choose `teaching` sequence",
         path);
-  check(std::min(own.longest_source, own.longest_target) >= longest, ErrorKind::data,
-        "{}: the teacher has positions for {} tokens, and `max_tokens` is {}", path,
-        std::min(own.longest_source, own.longest_target), longest);
-  check(own.decoder_start_token_id == student.decoder_start_token_id &&
-            own.eos_token_id == student.eos_token_id,
-        ErrorKind::data, "{}: the teacher begins or ends targets with other ids than its student",
-        path);
+  const PairMarks& marks = corpora.marks;
+  const int64_t room = 1 + std::min(own.longest_source - marks.source_rows(),
+                                    own.longest_target - marks.target_rows());
+  check(room >= longest, ErrorKind::data,
+        "{}: the teacher has positions for {} tokens, and `max_tokens` is {}", path, room, longest);
+  const bool starts_alike = own.decoder_start_token_id == student.decoder_start_token_id ||
+                            !loaded_.target().languages().empty();  // they begin with what is asked
+  check(starts_alike && own.eos_token_id == student.eos_token_id, ErrorKind::data,
+        "{}: the teacher begins or ends targets with other ids than its student", path);
 }
 
 Tensor WordTeacher::probabilities(const TranslationBatch& batch, const nn::Run& run) const {
