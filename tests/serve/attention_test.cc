@@ -2,6 +2,7 @@
 #include "tests/cli/page_data.h"
 #include "tests/serve/client.h"
 #include "tests/serve/running.h"
+#include "tests/support/places.h"
 
 namespace heddle::serve {
 namespace {
@@ -34,6 +35,44 @@ TEST(AttentionRoute, answers_are_those_of_the_command) {
       post(running.port(), "/v1/attention", R"({"text": "the fox", "model": "reader"})");
   EXPECT_EQ(reader.body, printed({testing::text_model("classify"), "--text", "the fox"}, "reader"));
   EXPECT_EQ(running.taken_at_rest(), 0);
+}
+
+// What a model that is told languages reads, whatever the request before asked for.
+TEST(AttentionRoute, languages_are_those_of_the_request) {
+  const std::string folder = std::string(testing::kFixtures) + "/seq2seq/mbart";
+  ServiceOptions options = default_service();
+  options.models = {"many=" + folder};
+  Running running(options);
+  const auto asked = [&](const std::string& source) {
+    Json body = Json::parse(R"({"text": "a book", "target": "tea", "target_lang": "ar_AR"})");
+    if (!source.empty()) body["source_lang"] = source;
+    return post(running.port(), "/v1/attention", body.dump()).body;
+  };
+  const auto shown = [&](const std::string& source) {
+    return printed({folder, "--text", "a book", "--target", "tea", "--target-language", "ar_AR",
+                    "--source-language", source},
+                   "many");
+  };
+  EXPECT_EQ(asked("fr_XX"), shown("fr_XX"));
+  EXPECT_EQ(asked(""), shown("en_XX"));  // the tokenizer's own
+  const Json matrix =
+      post(running.port(), "/v1/translations",
+           R"({"text": "a book", "source_lang": "fr_XX", "target_lang": "de_DE", "max_tokens": 4,
+               "alignment": "matrix"})")
+          .json()
+          .at("translations")
+          .as_array()[0]
+          .at("alignment");
+  const auto tokens = matrix.at("source_tokens").as_strings("source_tokens");
+  EXPECT_EQ(tokens.back(), "fr_XX");
+  EXPECT_EQ(tokens[tokens.size() - 2], "(end)");
+  EXPECT_EQ(matrix.at("target_tokens").as_array()[0], "de_DE");
+  for (const Json& row : matrix.at("weights").as_array()) {
+    double sum = 0;
+    for (const Json& weight : row.as_array()) sum += weight.as_double();
+    EXPECT_EQ(row.size(), tokens.size());
+    EXPECT_NEAR(sum, 1, 1e-4);
+  }
 }
 
 void expect_shares(const Json& json) {
