@@ -99,6 +99,20 @@ TEST_F(TrainLanguages, mbart_is_told_them_in_its_own_places) {
   EXPECT_GT(std::abs(evaluated({"--source-language", "de_DE"}) - validation_loss()), 1e-4);
 }
 
+// Such a model has no bias on its logits, and gets none.
+TEST_F(TrainLanguages, what_is_trained_has_the_weights_of_the_model_and_no_others) {
+  const std::vector<std::string> told = {"--source-language", "fr", "--target-language", "de"};
+  ASSERT_EQ(train("m2m_100", told).exit_code, 0);
+  EXPECT_EQ(read_file(folder_ / "run/last/model.safetensors").find("final_logits_bias"),
+            std::string::npos);
+  std::vector<std::string> adapted = told;
+  adapted.insert(adapted.end(), {"--lora-rank", "2"});
+  std::filesystem::remove_all(folder_ / "run");
+  const CliResult result = train("m2m_100", adapted);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(evaluated(), validation_loss(), 1e-5);
+}
+
 // As in the first mBART, where the decoder begins with the language.
 TEST_F(TrainLanguages, a_decoder_that_begins_with_a_language_begins_with_that_of_the_run) {
   std::filesystem::copy(fixture("mbart"), folder_ / "mbart");

@@ -7,7 +7,9 @@
 #include "heddle/data/batches.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/io/tensor_file.h"
 #include "heddle/text/subword_sampler.h"
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/metrics.h"
@@ -38,7 +40,7 @@ class TranslationTask final : public ModelTask {
         references_.push_back(held_out_target(i));
       }
     }
-    if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
+    if (!paths.from.empty()) take_base(paths.from);
     begin_model();
     translator_ = model().as<EncoderDecoder>();
     if (!paths.teacher.empty() && own<Fields>().teaching == "word") {
@@ -132,6 +134,13 @@ class TranslationTask final : public ModelTask {
   }
 
  private:
+  // What a run's settings, which hold the fields alone, say nothing of.
+  void take_base(const std::string& from) {
+    config_.stack.hub() = config_of_model(from).hub();
+    const std::string folder = find_model_dir(from);
+    if (!is_adapter_alone(folder)) config_.stack.config().fit(*open_model_weights(folder));
+  }
+
   // So that what was trained needs not be told its languages again.
   void save_languages(const std::string& folder) const {
     const auto& [source, target] = corpora_.languages;
