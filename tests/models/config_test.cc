@@ -3,6 +3,7 @@
 
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
+#include "heddle/models/timm/timm.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::testing {
@@ -109,7 +110,8 @@ TEST(ModelConfig, classes_without_names_are_numbered) {
 TEST(ModelConfig, classes_of_timm_are_those_of_its_arguments) {
   const auto classes = [](const std::string& rest) {
     const std::string text = R"({"architecture": "vit_tiny_patch16_224", )";
-    return read_model_config(Json::parse(text + rest), "config.json")->hub.labels.size();
+    const Json json = timm::family_config(Json::parse(text + rest), "config.json");
+    return read_model_config(json, "config.json")->hub.labels.size();
   };
   EXPECT_EQ(classes(R"("num_classes": 7})"), 7U);
   EXPECT_EQ(classes(R"("num_classes": 7, "model_args": {"num_classes": 5}})"), 5U);
