@@ -227,24 +227,32 @@ TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
     check(pair >= 0 && pair < corpus.size(), ErrorKind::internal,
           "translation batch: pair {} of a corpus of {}", pair, corpus.size());
   }
-  // On all threads, as drawing anew takes long.
-  const auto ids_of = [&](const Resegment& resegment, const auto& view) {
-    std::vector<std::vector<int32_t>> ids(pairs.size());
+  // Drawn on all threads; empty: as the corpus has them.
+  const auto drawn = [&](const Resegment& resegment, const auto& view) {
+    std::vector<std::vector<int32_t>> ids(resegment ? pairs.size() : 0);
     parallel_for(std::ssize(ids), [&](int64_t i) {
       const int64_t pair = pairs[static_cast<size_t>(i)];
-      std::vector<int32_t>& of_pair = ids[static_cast<size_t>(i)];
-      of_pair = view(pair).ids();
-      if (resegment) of_pair = resegment(std::move(of_pair), pair);
+      ids[static_cast<size_t>(i)] = resegment(view(pair).ids(), pair);
     });
     return ids;
   };
-  const auto sources = ids_of(options.source, [&](int64_t pair) { return corpus.source(pair); });
-  const auto targets = ids_of(options.target, [&](int64_t pair) { return corpus.target(pair); });
+  const auto source_of = [&](int64_t pair) { return corpus.source(pair); };
+  const auto target_of = [&](int64_t pair) { return corpus.target(pair); };
+  const auto sources = drawn(options.source, source_of), targets = drawn(options.target, target_of);
+  const auto lay = [](const auto& all, size_t i, const TokenView& view,
+                      std::vector<int32_t>& unpacked) -> const std::vector<int32_t>& {
+    if (!all.empty()) return all[i];
+    unpacked.clear();
+    view.append_to(unpacked);
+    return unpacked;
+  };
   PairPacker packer(marks);
+  std::vector<int32_t> source, target;
   for (int64_t pass = 0; pass < options.passes; ++pass) {
     for (size_t i = 0; i < pairs.size(); ++i) {
       const uint32_t name = static_cast<uint32_t>(pairs[i]) ^ (static_cast<uint32_t>(pass) << 31);
-      packer.add(pairs[i], name, sources[i], targets[i]);
+      packer.add(pairs[i], name, lay(sources, i, source_of(pairs[i]), source),
+                 lay(targets, i, target_of(pairs[i]), target));
     }
   }
   return packer.take();

@@ -51,15 +51,12 @@ class WordCache {
   mutable std::array<Shard, kShards> shards_;
 };
 
-// What a run that was told languages keeps in it changes no id of a text.
+// Without what a run that was told languages keeps there, which changes no id of a text.
 std::string without_languages(const TokenizerFile& file) {
-  const bool may_have =
-      file.name == "tokenizer_config.json" && file.bytes.find("\"src_lang\"") != std::string::npos;
-  if (!may_have) return file.bytes;
   Json json = Json::parse(file.bytes, file.name);
   json.erase("src_lang");
   json.erase("tgt_lang");
-  return json.dump(2) + "\n";
+  return json.as_object().empty() ? "" : json.dump(2) + "\n";
 }
 
 /// What a tokenizer's files are known by: of one file its checksum, else one over all.
@@ -67,8 +64,11 @@ std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
   if (files.size() == 1) return checksum(files[0].bytes);
   std::string all;
   for (const TokenizerFile& file : files) {
-    const std::string bytes = without_languages(file);
-    if (bytes != "{}\n") all += file.name + ' ' + checksum(bytes) + '\n';
+    const bool names_languages = file.name == "tokenizer_config.json" &&
+                                 file.bytes.find("\"src_lang\"") != std::string::npos;
+    const std::string rest = names_languages ? without_languages(file) : "";
+    if (names_languages && rest.empty()) continue;
+    all += file.name + ' ' + checksum(names_languages ? rest : file.bytes) + '\n';
   }
   return checksum(all);
 }
