@@ -30,6 +30,7 @@ struct EncoderDecoderFacts {
   bool has_two_vocabularies = false;
   int64_t decoder_layers = 0;          ///< that keep something of each token
   int64_t cross_attention_layers = 0;  ///< that ask the source; an observer knows 0, 1, ..
+  bool leaves_weights = false;         ///< whether a pass can leave Run::source_weights
   int64_t encoder_attention_heads = 0, decoder_attention_heads = 0;
   PositionFacts positions = {};
   int64_t longest_source = kAnyLength;  ///< in tokens, the end included

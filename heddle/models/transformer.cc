@@ -62,8 +62,7 @@ SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
           Linear(s / "out_proj", projection(c, inner, c.d_model)), options};
 }
 
-CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
-                                    std::string observed) {
+CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c, int64_t layer) {
   const int64_t heads = c.decoder_attention_heads, inner = inner_width(c, heads);
   const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
   return {s.prefix(),
@@ -76,7 +75,8 @@ CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
            .scale = scoring.scale,
            .scoring = scoring.kind,
            .score = nn::score_parameter(s, scoring, heads, inner / heads),
-           .observed = std::move(observed)}};
+           .layer = layer,
+           .observed = fmt::format("cross_attentions.{}", layer)}};
 }
 
 FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden) {
@@ -112,8 +112,7 @@ nn::Block layer(const Scope& s, const TransformerConfig& c, int64_t i, const Bia
   std::optional<CrossAttention> encoder_attn;
   std::optional<LayerNorm> encoder_attn_norm;
   if (is_decoder) {
-    encoder_attn.emplace(
-        make_cross_attention(s / "encoder_attn", c, fmt::format("cross_attentions.{}", i)));
+    encoder_attn.emplace(make_cross_attention(s / "encoder_attn", c, i));
     encoder_attn_norm.emplace(make_norm(s / "encoder_attn_layer_norm", c));
   }
   return {.attention = std::move(self_attn),
@@ -201,6 +200,7 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
       .has_two_vocabularies = c.decoder_vocab_size > 0,
       .decoder_layers = c.decoder_layers,
       .cross_attention_layers = c.decoder_layers,
+      .leaves_weights = nn::scoring_of(c.attention_scoring).kind == Scoring::dot,
       .encoder_attention_heads = c.encoder_attention_heads,
       .decoder_attention_heads = c.decoder_attention_heads,
       .positions = {c.position_embedding_type,

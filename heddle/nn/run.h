@@ -53,6 +53,7 @@ struct Run {
   /// The same of attention to a source: mean_attention_weights() of each layer, [pairs], for
   /// unevenness(). Not both at once. Layers that are computed again keep it.
   std::shared_ptr<std::vector<Tensor>> source_weights = nullptr;
+  int64_t weights_layer = -1;  ///< the one that leaves them, from 0; -1: all
   /// Where layers leave something beside their output.
   std::vector<Tensor>* left() const {
     check(router_logits == nullptr || source_weights == nullptr, ErrorKind::internal,

@@ -74,6 +74,7 @@ void run_captioner(const Captioner& model, const nn::TokenRows& tokens, const nn
   if (!y.weights.defined()) return;
   unevenness(y.weights, *tokens.segments, cells);
   mean_entropy(y.weights, tokens.segments->rows());
+  guided_attention_loss(y.weights, {.places = {0}, .begins = {0, 1}});
 }
 
 // The tape of one pass of a model of the registry under each head that it may have.

@@ -220,6 +220,27 @@ void add_entropy(std::vector<OpCase>& all, const OpSizes& z) {
                      }});
 }
 
+// Of rows that want one of their keys, or two of them; of weights, which are positive.
+void add_guided(std::vector<OpCase>& all, const OpSizes& z) {
+  const int64_t w = z.width;
+  const WantedWeights wanted{.places = {w - 1, w, w + 1, w + 1}, .begins = {0, 1, 3, 4}};
+  all.push_back({.op = "guided_attention_loss",
+                 .variant = "squares",
+                 .shapes = {{3 * w}},
+                 .function =
+                     [=](const Tensors& x) {
+                       const Tensor root = cast(x[0], DType::f32);
+                       return Tensors{guided_attention_loss(mul(root, root), wanted)};
+                     },
+                 .plain =
+                     [=](const definition::Inputs& in) {
+                       const auto weight = [&](int64_t i) { return double{in[0][i]} * in[0][i]; };
+                       return definition::Doubles{-std::log(weight(w - 1)) -
+                                                  std::log(weight(w) + weight(w + 1)) -
+                                                  std::log(weight(w + 1))};
+                     }});
+}
+
 }  // namespace
 
 void add_recurrent_cases(std::vector<OpCase>& all, const OpSizes& z) {
@@ -227,6 +248,7 @@ void add_recurrent_cases(std::vector<OpCase>& all, const OpSizes& z) {
   add_attentive(all, z);
   add_unevenness(all, z);
   add_entropy(all, z);
+  add_guided(all, z);
   add_mean_weights(all, z);
 }
 

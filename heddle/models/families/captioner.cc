@@ -285,7 +285,7 @@ class RecurrentCaptionDecoder final : public CaptionDecoder {
 class TransformerCaptionDecoder final : public CaptionDecoder {
  public:
   TransformerCaptionDecoder(const Scope& s, const CaptionerConfig& c)
-      : decoder_(s, transformer_of(c), token_table(s, c)) {}
+      : decoder_(s, transformer_of(c), token_table(s, c)), layers_(c.decoder_layers) {}
 
   nn::Parameter& table() const override { return decoder_.table(); }
 
@@ -297,8 +297,9 @@ class TransformerCaptionDecoder final : public CaptionDecoder {
     const auto layers = std::make_shared<std::vector<Tensor>>();
     Run leaving = run;
     leaving.source_weights = layers;
+    leaving.weights_layer = aligning_layer(layers_);
     const Tensor h = decoder_.decode(tokens, memory, source, leaving);
-    return {.h = h, .weights = layers->at(aligning_layer(std::ssize(*layers)))};
+    return {.h = h, .weights = layers->at(0)};
   }
 
   void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
@@ -313,6 +314,7 @@ class TransformerCaptionDecoder final : public CaptionDecoder {
 
  private:
   TransformerDecoder decoder_;
+  int64_t layers_;
 };
 
 std::unique_ptr<const CaptionDecoder> make_decoder(const Scope& s, const CaptionerConfig& c) {

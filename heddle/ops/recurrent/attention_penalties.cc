@@ -66,4 +66,37 @@ Tensor mean_entropy(const Tensor& weights, int64_t rows) {
                 });
 }
 
+Tensor guided_attention_loss(const Tensor& weights, WantedWeights wanted) {
+  check(weights.dtype() == DType::f32, ErrorKind::shape,
+        "guided attention: weights are {}; they must be f32", dtype_name(weights.dtype()));
+  for (const int64_t place : wanted.places) {
+    check(place >= 0 && place < weights.elements(), ErrorKind::shape,
+          "guided attention: weight {} of {}", place, weights.elements());
+  }
+  constexpr double kLeast = 1e-30;  // a row's weight counts as no less
+  const Tensor values = weights.to_contiguous().detached();
+  std::vector<double> inside;  // of each row
+  double sum = 0;
+  for (int64_t r = 0; r < wanted.rows(); ++r) {
+    double weight = 0;
+    for (int64_t i = wanted.begins[r]; i < wanted.begins[r + 1]; ++i) {
+      weight += double{values.data<float>()[wanted.places[i]]};
+    }
+    inside.push_back(std::max(weight, kLeast));
+    sum -= std::log(inside.back());
+  }
+  return record("guided_attention_loss", {weights}, Tensor::full({1}, static_cast<float>(sum)),
+                [n = weights.elements(), wanted = std::move(wanted),
+                 inside = std::move(inside)](const Tensor& dy) -> Grads {
+                  Tensor d = Tensor::zeros({n}, DType::f32);
+                  const double factor = -double{dy.item()};
+                  for (int64_t r = 0; r < wanted.rows(); ++r) {
+                    for (int64_t i = wanted.begins[r]; i < wanted.begins[r + 1]; ++i) {
+                      d.data<float>()[wanted.places[i]] += static_cast<float>(factor / inside[r]);
+                    }
+                  }
+                  return {d};
+                });
+}
+
 }  // namespace heddle

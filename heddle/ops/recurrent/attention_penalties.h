@@ -1,6 +1,9 @@
 // What a loss may ask of the weights of attention.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "heddle/autograd/tape.h"
 #include "heddle/tensor/segments.h"
 
@@ -17,5 +20,18 @@ Tensor unevenness(const Tensor& weights, const Segments& segments, const Segment
 /// Source: Grandvalet & Bengio 2005, "Semi-supervised learning by entropy minimization", of weights
 /// in place of predictions.
 Tensor mean_entropy(const Tensor& weights, int64_t rows);
+
+/// Of rows that are to look at some of their keys, which.
+struct WantedWeights {
+  std::vector<int64_t> places;        ///< among the weights
+  std::vector<int64_t> begins = {0};  ///< of each row's places, and behind the last
+  int64_t rows() const { return std::ssize(begins) - 1; }
+};
+
+/// The sum over rows of -log of the weight inside what is wanted of them.
+/// weights: [pairs] f32 as above    returns: [1] f32
+/// Source: Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine
+/// Translation", section 3, of a word's whole weight in place of each token's.
+Tensor guided_attention_loss(const Tensor& weights, WantedWeights wanted);
 
 }  // namespace heddle

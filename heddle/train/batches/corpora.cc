@@ -198,7 +198,12 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
         "{}: `teacher_weight` is of `teaching` word", source);
   check(!is_word || teacher_beam == untold.as<PairFields>().teacher_beam, ErrorKind::usage,
         "{}: `teacher_beam` is of translations; with `teaching` word there are none", source);
-  const int64_t positions = facts_of(config.stack).longest_target;
+  const EncoderDecoderFacts facts = facts_of(config.stack);
+  check(guided_alignment == 0 || facts.leaves_weights, ErrorKind::usage,
+        "{}: `guided_alignment` guides attention to the source by products, or of a recurrence; "
+        "this model has none (attention_scoring)",
+        source);
+  const int64_t positions = facts.longest_target;
   check(max_tokens <= positions, ErrorKind::usage,
         "{}: `max_tokens` {} is more than the {} learned positions", source, max_tokens, positions);
 }

@@ -24,7 +24,7 @@ class PairFields : public TaskFields {
   int64_t tuned_beam = 0, teacher_beam = 5;
   std::string teaching = "sequence";
   double label_smoothing = 0.1, r_drop = 0, teacher_weight = 0.5;
-  double source_sampling = 0, target_sampling = 0;
+  double source_sampling = 0, target_sampling = 0, guided_alignment = 0;
 
   template <class V>
   void fields(V& v) {
@@ -49,6 +49,12 @@ class PairFields : public TaskFields {
       from_below(0, 1));
     v("r_drop", r_drop,
       "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
+      at_least(0));
+    v("guided_alignment", guided_alignment,
+      "guided alignment: times the loss of attention that misses the source words which statistics "
+      "of the training pairs link with a token's word (heddle align --statistical, both directions "
+      "in agreement); of heads the mean counts, of layers the last (of more than four the last but "
+      "one); 0: off",
       at_least(0));
     v("source_sampling", source_sampling,
       "subword regularisation: source sentences are cut into other subwords each epoch, of a bpe "

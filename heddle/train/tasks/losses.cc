@@ -8,6 +8,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/infer/search/best_tokens.h"
+#include "heddle/infer/words.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
@@ -44,6 +45,31 @@ CrossEntropy translation_loss(const EncoderDecoder& model, const TranslationBatc
                               const nn::Run& run, const CrossEntropyOptions& options) {
   return output_loss(model.output(), decoder_states(model, b, run), b.target_out, run, options);
 }
+
+// A pass whose attention to the source is told where to go.
+class GuidedPass {
+ public:
+  GuidedPass(const EncoderDecoder& model, const nn::Run& run, const AttentionGuide& guide,
+             int64_t passes)
+      : run_(run), guide_(guide), passes_(passes) {
+    if (guide.weight == 0) return;
+    run_.source_weights = std::make_shared<std::vector<Tensor>>();
+    run_.weights_layer = aligning_layer(model.facts());
+  }
+  const nn::Run& run() const { return run_; }
+  /// The loss of tokens, behind the pass, with that of the guide.
+  Tensor with_guide(const Tensor& loss) const {
+    if (guide_.weight == 0 || guide_.wanted.rows() == 0) return loss;
+    const Tensor missed = guided_attention_loss(run_.source_weights->at(0), guide_.wanted);
+    return add(loss,
+               scale(missed, static_cast<float>(guide_.weight / static_cast<double>(passes_))));
+  }
+
+ private:
+  nn::Run run_;
+  const AttentionGuide& guide_;
+  int64_t passes_;
+};
 
 // Makes of a teacher's distributions what each row is to predict: labels, smoothed, beside them.
 void add_labels(const Tensor& taught, std::span<const int32_t> targets, double label_smoothing,
@@ -152,13 +178,18 @@ LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, con
 }
 
 LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,
-                              const nn::Run& run, double label_smoothing, double divergence) {
+                              const nn::Run& run, double label_smoothing, double divergence,
+                              const AttentionGuide& guide) {
   const int64_t passes = divergence > 0 ? 2 : 1;
   const CrossEntropyOptions options = {.smoothing = static_cast<float>(label_smoothing),
                                        .divergence = static_cast<float>(divergence),
                                        .grad_scale = 1.0f / static_cast<float>(passes)};
-  const CrossEntropy ce =
-      with_gradients([&] { return translation_loss(model, batch, run, options); });
+  const GuidedPass pass(model, run, guide, passes);
+  const CrossEntropy ce = with_gradients([&] {
+    CrossEntropy sum = translation_loss(model, batch, pass.run(), options);
+    sum.loss = pass.with_guide(sum.loss);
+    return sum;
+  });
   const auto mean = [&](double sum) { return sum / static_cast<double>(passes); };
   return {mean(ce.total), mean(ce.nll), ce.predicted / passes, ce.predicted / passes};
 }
@@ -177,7 +208,7 @@ Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& b, co
 
 LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
                            const nn::Run& run, double label_smoothing, const Tensor& taught,
-                           double weight) {
+                           double weight, const AttentionGuide& guide) {
   const std::vector<int32_t> rows = counting_rows(batch.target_out),
                              labels = counting(batch.target_out);
   const bool all_count = rows.size() == batch.target_out.size();
@@ -186,14 +217,17 @@ LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& 
   nn::Run exact = run;  // 8 bits are too few to tell likely tokens apart
   exact.compute = DType::f32;
   CrossEntropy plain;
+  const GuidedPass pass(model, run, guide, 1);
   const CrossEntropy ce = with_gradients([&] {
-    const Tensor h = cast(decoder_states(model, batch, run), DType::f32);
+    const Tensor h = cast(decoder_states(model, batch, pass.run()), DType::f32);
     const Tensor logits = model.output()(all_count ? h : gather_rows(h, rows), exact);
     {
       const NoGrad off;
       plain = cross_entropy(logits.detached(), labels, {});
     }
-    return soft_cross_entropy(logits, wanted);
+    CrossEntropy sum = soft_cross_entropy(logits, wanted);
+    sum.loss = pass.with_guide(sum.loss);
+    return sum;
   });
   return {ce.total, plain.nll, plain.predicted, plain.predicted};
 }

@@ -8,6 +8,7 @@
 #include "heddle/data/batches.h"
 #include "heddle/dist/group.h"
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/ops/recurrent/attention_penalties.h"
 #include "heddle/train/batches/sequences.h"
 #include "heddle/train/scores.h"
 
@@ -26,17 +27,24 @@ LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& t
 LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run,
                     std::span<const int32_t> targets = {});
 
+/// Where attention to the source is to go: the mean of the heads of aligning_layer().
+struct AttentionGuide {
+  WantedWeights wanted = {};
+  double weight = 0;  ///< times guided_attention_loss(), beside the loss of a token; 0: none
+};
+
 /// Of a translator. With `divergence` the batch holds two passes (make_translation_batch); sums are
-/// those of one, the mean of both.
+/// those of one, the mean of both, without the guide's.
 LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,
-                              const nn::Run& run, double label_smoothing, double divergence = 0);
+                              const nn::Run& run, double label_smoothing, double divergence = 0,
+                              const AttentionGuide& guide = {});
 LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch, const nn::Run& run);
 /// (1 - weight) times that loss, of one pass, and weight times the cross entropy against `taught`,
 /// what a teacher expects in the place of each token: [t, vocab] f32, each row a distribution,
 /// which becomes what is to be predicted. The logits of all rows exist at once.
 LossSums accumulate_taught(const EncoderDecoder& model, const TranslationBatch& batch,
                            const nn::Run& run, double label_smoothing, const Tensor& taught,
-                           double weight);
+                           double weight, const AttentionGuide& guide = {});
 /// The states that its tokens are predicted from: [t, width].
 Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& batch,
                       const nn::Run& run);

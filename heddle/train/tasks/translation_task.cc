@@ -18,6 +18,7 @@
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/train/tasks/search_tuning.h"
+#include "heddle/train/tasks/training_links.h"
 #include "heddle/train/tasks/word_teacher.h"
 
 namespace heddle::train {
@@ -46,6 +47,7 @@ class TranslationTask final : public ModelTask {
     if (!paths.teacher.empty() && own<Fields>().teaching == "word") {
       teacher_.emplace(paths.teacher, corpora_, translator_->facts(), own<Fields>().max_tokens);
     }
+    if (own<Fields>().guided_alignment > 0) links_.emplace(corpora_);
     const std::string around = marks_key();
     set_keys(corpora_.train.key() + (teacher_ ? " taught by " + teacher_->key() : "") + around,
              corpora_.val.key() + around);
@@ -174,11 +176,14 @@ class TranslationTask final : public ModelTask {
          .source = resegment(source_sampler_, epoch, hash_name("train/source subwords")),
          .target = resegment(target_sampler_, epoch, hash_name("train/target subwords"))});
     const double smoothing = own<Fields>().label_smoothing;
+    AttentionGuide guide;
+    if (links_) guide = {links_->wanted(batch), own<Fields>().guided_alignment};
     if (!teacher_) {
-      return accumulate_gradients(*translator_, batch, run, smoothing, own<Fields>().r_drop);
+      return accumulate_gradients(*translator_, batch, run, smoothing, own<Fields>().r_drop, guide);
     }
     return accumulate_taught(*translator_, batch, run, smoothing,
-                             teacher_->probabilities(batch, run), own<Fields>().teacher_weight);
+                             teacher_->probabilities(batch, run), own<Fields>().teacher_weight,
+                             guide);
   }
 
   // A pure function of seed, epoch and pair. Sentences that become too long stay as they are.
@@ -238,6 +243,7 @@ class TranslationTask final : public ModelTask {
   std::optional<SubwordSampler> source_sampler_, target_sampler_;
   const EncoderDecoder* translator_ = nullptr;
   std::optional<WordTeacher> teacher_;
+  std::optional<TrainingLinks> links_;
   std::vector<std::vector<int32_t>> sources_;  // held-out ones, where BLEU is wanted
   std::vector<std::string> references_;
   BatchPlan plan_;

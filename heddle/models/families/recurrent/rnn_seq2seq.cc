@@ -91,6 +91,7 @@ EncoderDecoderFacts facts_of(const RnnSeq2SeqConfig& c) {
           .has_two_vocabularies = c.decoder_vocab_size > 0,
           .decoder_layers = c.decoder_layers,
           .cross_attention_layers = c.attends() ? 1 : 0,
+          .leaves_weights = c.attends(),
           .decoder_attention_heads = 1,
           .positions = {.kind = "recurrence"},
           .cache_width = (c.cell == "lstm" ? 2 : 1) * h,
@@ -196,9 +197,13 @@ class RnnSeq2Seq final : public EncoderDecoder {
 
   Tensor decode(const TokenRows& tokens, const Tensor& memory, const Segments& source,
                 const Run& run) const override {
-    return decoder_(target_(tokens, run), tokens, nn::AttentiveDecoder::Source{&memory, &source},
-                    summary_of(memory, first_and_last(source)), run)
-        .x;
+    const nn::MemoryDecoder::Result y =
+        decoder_(target_(tokens, run), tokens, nn::AttentiveDecoder::Source{&memory, &source},
+                 summary_of(memory, first_and_last(source)), run);
+    if (run.source_weights != nullptr && y.weights.defined()) {
+      run.source_weights->push_back(y.weights);
+    }
+    return y.x;
   }
 
   void add_sources(std::span<nn::RowCache> layers, const Tensor& memory, const Segments&,
