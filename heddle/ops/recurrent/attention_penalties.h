@@ -31,7 +31,7 @@ struct WantedWeights {
 /// The sum over rows of -log of the weight inside what is wanted of them.
 /// weights: [pairs] f32 as above    returns: [1] f32
 /// Source: Chen et al. 2016, "Guided Alignment Training for Topic-Aware Neural Machine
-/// Translation", section 3, of a word's whole weight in place of each token's.
+/// Translation", section 3, of the whole weight of a row in place of each key's.
 Tensor guided_attention_loss(const Tensor& weights, WantedWeights wanted);
 
 }  // namespace heddle
