@@ -64,6 +64,28 @@ TEST(LengthPenalties, longer_texts_win_where_they_are_the_right_ones) {
   EXPECT_LT(low.bleu_at_1, 90);
 }
 
+// About half of the sentences want their longer text: which penalty is best is chance, and 1
+// remains.
+TEST(LengthPenalties, what_chance_may_have_gained_changes_nothing) {
+  std::vector<std::vector<EndedText>> sentences;
+  std::vector<std::string> mixed, longer;
+  for (int i = 0; i < 60; ++i) {
+    // By length^a -2 / 4^a against -5 / 8^a: the longer one wins from 2^a > 2.5, a > 1.32.
+    sentences.push_back(
+        {{fmt::format("a b c {}", i), -2, 4}, {fmt::format("a b c {} e f g", i), -5, 8}});
+    const bool is_longer = i % 2 == 0;
+    mixed.push_back(sentences.back()[is_longer ? 1 : 0].text);
+    longer.push_back(sentences.back()[1].text);
+  }
+  mixed[1] = sentences[1][1].text;
+  const TunedSearch by_chance = choose_length_penalty(sentences, mixed, LengthPenalty::power);
+  EXPECT_DOUBLE_EQ(by_chance.length_penalty, 1);
+  EXPECT_DOUBLE_EQ(by_chance.bleu.score, by_chance.bleu_at_1);
+  const TunedSearch sure = choose_length_penalty(sentences, longer, LengthPenalty::power);
+  EXPECT_NEAR(sure.length_penalty, 1.4, 1e-9);  // the nearest to 1 of those that choose the longer
+  EXPECT_GT(sure.bleu.score, sure.bleu_at_1 + 20);
+}
+
 // A model of transformers without a forced end: what is cut has no end that its length counts.
 TEST(TunedSearch, weighs_what_was_cut_by_the_length_that_its_score_was_over) {
   LoadedModel model = load_translation_model(std::string(testing::kFixtures) + "/marian/opus");

@@ -12,6 +12,8 @@ namespace heddle::train {
 namespace {
 
 constexpr int kSteps = 20;  // of length penalties
+constexpr int kUsual = 10;  // that of 1
+constexpr double kSignificant = 0.05;
 double penalty_at(int step) { return 0.1 * step; }
 
 // The best of each sentence.
@@ -48,9 +50,11 @@ std::vector<std::vector<EndedText>> all_ended(const LoadedModel& model,
 TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sentences,
                                   const std::vector<std::string>& references, LengthPenalty kind) {
   check(!sentences.empty(), ErrorKind::data, "search: there is no sentence to tune it on");
+  std::vector<std::vector<std::string>> texts;  // of each step
   std::vector<double> bleu;
   for (int step = 0; step <= kSteps; ++step) {
-    bleu.push_back(corpus_bleu(best_texts(sentences, penalty_at(step), kind), references).score);
+    texts.push_back(best_texts(sentences, penalty_at(step), kind));
+    bleu.push_back(corpus_bleu(texts.back(), references).score);
   }
   const auto smooth = [&](int step) {
     const int first = std::max(0, step - 1), last = std::min(kSteps, step + 1);
@@ -58,14 +62,19 @@ TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sen
     for (int i = first; i <= last; ++i) sum += bleu[static_cast<size_t>(i)];
     return sum / (last - first + 1);
   };
-  int chosen = 10;  // 1, unless another is better
+  int best = kUsual;
   for (int step = 0; step <= kSteps; ++step) {
-    if (smooth(step) > smooth(chosen)) chosen = step;
+    if (smooth(step) > smooth(best)) best = step;
   }
-  const double alpha = penalty_at(chosen);
-  return {.length_penalty = alpha,
-          .bleu = resampled_bleu(best_texts(sentences, alpha, kind), references),
-          .bleu_at_1 = bleu[10]};
+  const PairedScores beside = paired_bleu(texts[static_cast<size_t>(best)], texts, references);
+  int chosen = best;
+  for (int step = 0; step <= kSteps; ++step) {
+    const bool is_as_good = beside.systems[static_cast<size_t>(step)].p >= kSignificant;
+    if (is_as_good && std::abs(step - kUsual) < std::abs(chosen - kUsual)) chosen = step;
+  }
+  return {.length_penalty = penalty_at(chosen),
+          .bleu = resampled_bleu(texts[static_cast<size_t>(chosen)], references),
+          .bleu_at_1 = bleu[kUsual]};
 }
 
 TunedSearch tune_search(const LoadedModel& model, const std::vector<std::vector<int32_t>>& sources,
