@@ -146,8 +146,7 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, cons
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
   const LayerName layer(name_);
-  const bool is_asked = run.weights_layer < 0 || run.weights_layer == options_.layer;
-  if (run.source_weights != nullptr && is_asked) {
+  if (run.source_weights != nullptr && run.weights_layer == options_.layer) {
     run.source_weights->push_back(mean_attention_weights(
         q, slice(memory_kv, 1, 0, memory_kv.size(1) / 2), *sides.queries, *sides.source, options));
   }

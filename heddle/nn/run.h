@@ -50,10 +50,10 @@ struct Run {
   /// their gradients: for WithExperts::router_loss(). Null: nowhere. Lives until the backward pass
   /// if layers are computed again.
   std::vector<Tensor>* router_logits = nullptr;
-  /// The same of attention to a source: mean_attention_weights() of each layer, [pairs], for
-  /// unevenness(). Not both at once. Layers that are computed again keep it.
+  /// The same of attention to a source: mean_attention_weights() of one layer, [pairs], for losses
+  /// that ask where it goes. Not both at once. Layers that are computed again keep it.
   std::shared_ptr<std::vector<Tensor>> source_weights = nullptr;
-  int64_t weights_layer = -1;  ///< the one that leaves them, from 0; -1: all
+  int64_t weights_layer = 0;  ///< of the decoder, from 0: the one that leaves them
   /// Where layers leave something beside their output.
   std::vector<Tensor>* left() const {
     check(router_logits == nullptr || source_weights == nullptr, ErrorKind::internal,

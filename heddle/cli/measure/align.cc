@@ -1,11 +1,9 @@
 // heddle align: which word goes with which in given pairs, by attention or by statistics of the
 // pairs alone, and how wrong that is.
-#include <algorithm>
 #include <cstdio>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
-#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -250,34 +248,6 @@ void add_pairs(const std::string& path, PairWords& sides) {
         "{}: the file is empty; align needs at least one line", path);
 }
 
-// Of the first `count` pairs, learned from all.
-std::vector<Alignment> align_one_way(const train::WordLines& sources,
-                                     const train::WordLines& targets, int64_t count,
-                                     const train::AlignerOptions& options) {
-  const train::StatisticalAligner aligner(sources, targets, options);
-  std::vector<Alignment> alignments(static_cast<size_t>(count));
-  parallel_for(count, [&](int64_t i) {
-    alignments[static_cast<size_t>(i)] = aligner.align(sources.line(i), targets.line(i));
-  });
-  return alignments;
-}
-
-std::vector<Alignment> align_both_ways(const PairWords& sides, int64_t count, const Flags& flags) {
-  train::AlignerOptions options = flags.aligner;
-  const bool is_one_way = flags.symmetrize == "none";
-  if (!is_one_way) options.label = "align forwards";
-  std::vector<Alignment> links = align_one_way(sides.source, sides.target, count, options);
-  if (is_one_way) return links;
-  options.label = "align backwards";
-  std::vector<Alignment> back = align_one_way(sides.target, sides.source, count, options);
-  for (size_t i = 0; i < links.size(); ++i) {
-    for (AlignmentLink& link : back[i]) std::swap(link.source, link.target);
-    std::ranges::sort(back[i]);
-    links[i] = train::symmetrize(links[i], back[i], flags.symmetrize);
-  }
-  return links;
-}
-
 // Sets its languages. Targets are given as texts.
 PairMarks told_marks(const Flags& flags, LoadedModel& model) {
   TranslateOptions options = default_options(model);
@@ -312,7 +282,8 @@ void run_statistical(const Flags& flags) {
   std::vector<train::GoldAlignment> gold;
   if (!flags.gold.empty()) gold = read_gold(flags, static_cast<size_t>(count));
   if (!flags.train_source.empty()) add_files(flags.train_source, flags.train_target, sides);
-  const auto alignments = align_both_ways(sides, count, flags);
+  const auto alignments =
+      train::align_lines(sides.source, sides.target, count, flags.symmetrize, flags.aligner);
   write_links(flags, alignments);
   if (flags.gold.empty()) return;
   train::AlignmentScore score;

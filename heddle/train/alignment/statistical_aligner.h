@@ -66,4 +66,10 @@ class StatisticalAligner {
 /// links of words that both lack one). Errors: usage for another name.
 Alignment symmetrize(const Alignment& forward, const Alignment& backward, const std::string& how);
 
+/// Of the first `count` pairs, learned from all, one direction after the other: their links
+/// symmetrised, or those of target words alone where `how` is "none". The label tells them apart.
+/// Errors: those of StatisticalAligner and symmetrize().
+std::vector<Alignment> align_lines(const WordLines& sources, const WordLines& targets,
+                                   int64_t count, const std::string& how, AlignerOptions options);
+
 }  // namespace heddle::train

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "heddle/base/error.h"
+#include "heddle/base/parallel.h"
 #include "heddle/train/alignment/statistical_aligner.h"
 
 namespace heddle::train {
@@ -64,6 +66,30 @@ Alignment symmetrize(const Alignment& forward, const Alignment& backward, const 
     }
   }
   return {links.all.begin(), links.all.end()};
+}
+
+std::vector<Alignment> align_lines(const WordLines& sources, const WordLines& targets,
+                                   int64_t count, const std::string& how, AlignerOptions options) {
+  const auto one_way = [&](const WordLines& from, const WordLines& to) {
+    const StatisticalAligner aligner(from, to, options);
+    std::vector<Alignment> links(static_cast<size_t>(count));
+    parallel_for(count, [&](int64_t i) {
+      links[static_cast<size_t>(i)] = aligner.align(from.line(i), to.line(i));
+    });
+    return links;
+  };
+  if (how == "none") return one_way(sources, targets);
+  const std::string label = options.label;
+  options.label = label + " forwards";
+  std::vector<Alignment> links = one_way(sources, targets);
+  options.label = label + " backwards";
+  std::vector<Alignment> back = one_way(targets, sources);
+  for (size_t i = 0; i < links.size(); ++i) {
+    for (AlignmentLink& link : back[i]) std::swap(link.source, link.target);
+    std::ranges::sort(back[i]);
+    links[i] = symmetrize(links[i], back[i], how);
+  }
+  return links;
 }
 
 }  // namespace heddle::train

@@ -78,7 +78,8 @@ class PairFields : public TaskFields {
       between(1, kMostBeams));
     v("tuned_beam", tuned_beam,
       "at the end of the run best/ is told to search with this beam, and with the length penalty "
-      "that gives the highest BLEU on held-out sentences; 0: it is not",
+      "nearest to 1 whose BLEU on held-out sentences is not significantly below the highest; 0: it "
+      "is not",
       between(0, kMostBeams));
   }
 

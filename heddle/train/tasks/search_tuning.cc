@@ -73,7 +73,7 @@ TunedSearch choose_length_penalty(const std::vector<std::vector<EndedText>>& sen
     if (is_as_good && std::abs(step - kUsual) < std::abs(chosen - kUsual)) chosen = step;
   }
   return {.length_penalty = penalty_at(chosen),
-          .bleu = resampled_bleu(texts[static_cast<size_t>(chosen)], references),
+          .bleu = beside.systems[static_cast<size_t>(chosen)].system,
           .bleu_at_1 = bleu[kUsual]};
 }
 

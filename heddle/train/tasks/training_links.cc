@@ -73,20 +73,15 @@ std::span<const int32_t> inside(std::span<const int32_t> ids, const Segments& se
 TrainingLinks::TrainingLinks(const Corpora& corpora)
     : source_(corpora.tokenizer), target_(corpora.target()), marks_(corpora.marks) {
   const TokenizedCorpus& text = corpora.train;
+  WordLines sources, targets;
   add_words(
-      source_, text.size(), [&](int64_t i) { return text.source(i); }, source_words_);
+      source_, text.size(), [&](int64_t i) { return text.source(i); }, sources);
   add_words(
-      target_, text.size(), [&](int64_t i) { return text.target(i); }, target_words_);
-  forwards_.emplace(source_words_, target_words_, AlignerOptions{.label = "align forwards"});
-  backwards_.emplace(target_words_, source_words_, AlignerOptions{.label = "align backwards"});
-}
-
-Alignment TrainingLinks::links_of(int64_t pair) const {
-  const auto source = source_words_.line(pair), target = target_words_.line(pair);
-  Alignment back = backwards_->align(target, source);
-  for (AlignmentLink& link : back) std::swap(link.source, link.target);
-  std::ranges::sort(back);
-  return symmetrize(forwards_->align(source, target), back, "intersection");
+      target_, text.size(), [&](int64_t i) { return text.target(i); }, targets);
+  for (Alignment& links : align_lines(sources, targets, text.size(), "intersection", {})) {
+    const int64_t pair = std::ssize(pairs_);
+    pairs_.push_back({std::move(links), sources.line(pair).size(), targets.line(pair).size()});
+  }
 }
 
 WantedWeights TrainingLinks::wanted(const TranslationBatch& batch) const {
@@ -106,10 +101,9 @@ WantedWeights TrainingLinks::wanted(const TranslationBatch& batch) const {
                                     marks_.source_start.size(), marks_.source_end.size()));
     const auto target = split_words(target_, inside(batch.target_in, batch.target_segments, i,
                                                     static_cast<size_t>(marks_.target_rows()), 0));
-    const int64_t pair = batch.samples[at];
-    if (source.size() != source_words_.line(pair).size()) return;
-    if (target.size() != target_words_.line(pair).size()) return;
-    places[at].add(links_of(pair), source, target, each[at]);
+    const PairLinks& pair = pairs_[static_cast<size_t>(batch.samples[at])];
+    if (source.size() != pair.source_words || target.size() != pair.target_words) return;
+    places[at].add(pair.links, source, target, each[at]);
   });
   WantedWeights all;
   for (const WantedWeights& of_pair : each) {

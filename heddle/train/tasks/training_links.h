@@ -1,7 +1,7 @@
 // What a translator's attention is to look at: the links that statistics of its pairs draw.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "heddle/ops/recurrent/attention_penalties.h"
 #include "heddle/train/alignment/statistical_aligner.h"
@@ -22,12 +22,13 @@ class TrainingLinks {
   WantedWeights wanted(const TranslationBatch& batch) const;
 
  private:
-  Alignment links_of(int64_t pair) const;
-
+  struct PairLinks {
+    Alignment links;
+    size_t source_words, target_words;
+  };
   const Tokenizer &source_, &target_;
   PairMarks marks_;
-  WordLines source_words_, target_words_;
-  std::optional<StatisticalAligner> forwards_, backwards_;
+  std::vector<PairLinks> pairs_;
 };
 
 }  // namespace heddle::train
