@@ -90,6 +90,14 @@ TEST_F(GuidedAlignment, goes_with_drawn_subwords) {
   EXPECT_GT(aligned_share("guided"), 0.9);
 }
 
+TEST_F(GuidedAlignment, goes_with_the_probabilities_of_a_teacher) {
+  train(config_of("0"), "teacher");
+  TrainConfig config = config_of("1");
+  set_from_string(config, "teaching", "word");
+  train(config, "guided", "data", folder_ / "teacher");
+  EXPECT_GT(aligned_share("guided"), 0.95);
+}
+
 TEST_F(GuidedAlignment, a_model_without_such_attention_is_refused) {
   TrainConfig additive = config_of("1"), fixed = recurrent();
   set_from_string(additive.stack.fields(), "attention_scoring", "additive");
