@@ -25,6 +25,19 @@ reader.button = (text, inside = document) =>
 reader.picker = (label) => reader.find(`[role="radiogroup"][aria-label="${label}"]`);
 // Lets timers and frames run.
 reader.wait = (milliseconds = 60) => new Promise((done) => setTimeout(done, milliseconds));
+// Waits for what the page does in time of its own: reading a file, decoding an image. The browser's clock jumps from timer to
+// timer while those are at work, and stands still while the network is: so this asks for the page itself, again and again.
+reader.until = async (isSo, what) => {
+  for (let i = 0; i < 2000 && !isSo(); ++i) {
+    await new Promise((done) => {
+      const request = new XMLHttpRequest();
+      request.addEventListener("loadend", done);
+      request.open("GET", location.href.split("#")[0]);
+      request.send();
+    });
+  }
+  if (!isSo()) throw new Error(`waited in vain for ${what}`);
+};
 reader.click = async (selector) => {
   reader.find(selector).dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
   await reader.wait();

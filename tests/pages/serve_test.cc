@@ -84,7 +84,7 @@ class ServePage : public PageTest {
         files.items.add(new File([bytes], "rgb.png", {type: "image/png"}));
         reader.find("#image").files = files.files;
         reader.find("#image").dispatchEvent(new Event("change", {bubbles: true}));
-        for (let i = 0; i < 100 && !reader.find(".detected-parts").children.length; ++i) await reader.wait(100);
+        await reader.until(() => reader.find(".detected-parts").children.length, "what the model says of the image");
       };
       const type = async (text) => {
         reader.find("textarea").value = text;
