@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM, noted in one atomic.
+// SIGINT, SIGTERM and SIGHUP, noted in one atomic.
 #include "heddle/base/signals.h"
 
 #include <signal.h>
@@ -32,7 +32,9 @@ void note_signal(int number) {
   int64_t never = 0;
   noted_at.compare_exchange_strong(never, now);  // first: a second signal may come in between
   int none = 0;
-  if (!noted.compare_exchange_strong(none, number) && now - noted_at > kSameRequest) {
+  const bool is_again = !noted.compare_exchange_strong(none, number);
+  // A terminal that is closed sends SIGHUP, and its shell may say so once more, later.
+  if (is_again && number != SIGHUP && now - noted_at > kSameRequest) {
     _exit(128 + number);
   }
 }
@@ -46,6 +48,9 @@ void install_signal_handlers() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before = {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler == SIG_DFL) sigaction(SIGHUP, &action, nullptr);
 }
 
 void install_hangup_handler() {

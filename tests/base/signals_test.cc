@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM are noted once, and end the program the second time.
+// SIGINT, SIGTERM and SIGHUP are noted once; the first two end the program the second time.
 #include "heddle/base/signals.h"
 
 #include <gtest/gtest.h>
@@ -28,6 +28,42 @@ TEST(SignalsDeathTest, second_signal_ends_the_program_at_once) {
         raise(SIGINT);
       },
       ::testing::ExitedWithCode(130), "");
+}
+
+TEST(SignalsDeathTest, terminal_that_is_closed_ends_nothing_at_once) {
+  EXPECT_EXIT(
+      {
+        install_signal_handlers();
+        raise(SIGHUP);
+        usleep(400'000);
+        raise(SIGHUP);
+        _exit(pending_signal());
+      },
+      ::testing::ExitedWithCode(SIGHUP), "");
+}
+
+// As `nohup` leaves it.
+TEST(SignalsDeathTest, hangup_that_is_ignored_stays_so) {
+  EXPECT_EXIT(
+      {
+        signal(SIGHUP, SIG_IGN);
+        install_signal_handlers();
+        raise(SIGHUP);
+        _exit(pending_signal());
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+// A server loads its models anew.
+TEST(SignalsDeathTest, hangup_can_be_a_request_of_its_own) {
+  EXPECT_EXIT(
+      {
+        install_signal_handlers();
+        install_hangup_handler();
+        raise(SIGHUP);
+        _exit(pending_signal() == 0 && take_hangup() && !take_hangup() ? 7 : 1);
+      },
+      ::testing::ExitedWithCode(7), "");
 }
 
 // A launcher passes on what the terminal has sent to all.

@@ -49,7 +49,7 @@ TEST_F(TrainCommand, killed_runs_end_in_the_same_bits) {
 
 TEST_F(TrainCommand, stop_by_a_signal_saves_and_goes_on_to_the_same_bits) {
   train::TrainConfig config = often_saving("last", "f32");
-  config.max_updates = 160;
+  config.max_updates = 240;
   config.checkpoint_every = 100000;  // so that it is the signal that saves
   config.log_every = config.validate_every = 5;
   ASSERT_EQ(train("whole", config).exit_code, 0);
@@ -60,6 +60,9 @@ TEST_F(TrainCommand, stop_by_a_signal_saves_and_goes_on_to_the_same_bits) {
   const CliResult terminated = stop("run", config, SIGTERM);
   EXPECT_EQ(terminated.exit_code, 143) << terminated.err;
   EXPECT_TRUE(contains(terminated.err, "resuming")) << terminated.err;
+  const CliResult hung_up = stop("run", config, SIGHUP);
+  EXPECT_EQ(hung_up.exit_code, 129) << hung_up.err;
+  EXPECT_TRUE(contains(hung_up.err, "the same command goes on")) << hung_up.err;
   const CliResult end = train("run", config);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_TRUE(model_bytes(folder_ / "whole") == model_bytes(folder_ / "run"));
@@ -116,7 +119,7 @@ TEST_F(TrainCommand, sizes_that_no_memory_holds_are_refused) {
 
 TEST_F(TrainCommand, out_alone_goes_on_with_a_stopped_run) {
   train::TrainConfig config = small_config();
-  config.max_updates = 160;
+  config.max_updates = 240;
   config.log_every = 5;
   ASSERT_EQ(stop("run", config, SIGINT).exit_code, 130);
   const CliResult end = run_heddle({"train", "--out", (folder_ / "run").string()});

@@ -206,7 +206,7 @@ class Ranks {
       if (number == SIGCHLD) continue;
       signal_ = number;
       if (number == SIGINT && news.ssi_code == SI_KERNEL) continue;  // Ctrl-C: all have it
-      kill_all(number == SIGHUP ? SIGTERM : number);
+      kill_all(number);
     }
     // One after the other, so that the first to fail is the one that is named.
     for (int status = 0; const pid_t ended = next_ended(status);) {
@@ -283,8 +283,12 @@ class Ranks {
 // What a further start would not change: a wrong flag, a file that is not what it should be; nor
 // what someone has asked for by a signal.
 bool is_worth_another(int code) {
-  const int ends[] = {0, static_cast<int>(ErrorKind::usage), static_cast<int>(ErrorKind::data),
-                      128 + SIGINT, 128 + SIGTERM};
+  const int ends[] = {0,
+                      static_cast<int>(ErrorKind::usage),
+                      static_cast<int>(ErrorKind::data),
+                      128 + SIGHUP,
+                      128 + SIGINT,
+                      128 + SIGTERM};
   return std::ranges::find(ends, code) == std::end(ends);
 }
 
