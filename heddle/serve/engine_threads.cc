@@ -102,15 +102,18 @@ void EngineThreads::wake_others(const Schedulers& schedulers) {
 
 void EngineThreads::run(size_t index) {
   for (;;) {
-    std::vector<std::function<void()>> tasks;
+    std::function<void()> task;  // one: the sequences that run wait for no more between two steps
     Schedulers schedulers;
     {
       std::unique_lock lock(mutex_);
       if (is_ending_) return;
       schedulers = all();
       wake_others(schedulers);  // a step may have made room
-      if (index == 0) tasks.swap(tasks_);
-      if (tasks.empty() && !has_work(schedulers, index)) {
+      if (index == 0 && !tasks_.empty()) {
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      if (!task && !has_work(schedulers, index)) {
         Worker& worker = workers_[index];
         worker.is_asleep = true, worker.is_called = false;
         lock.unlock();
@@ -122,13 +125,12 @@ void EngineThreads::run(size_t index) {
       }
     }
     std::erase_if(schedulers, [&](const auto& s) { return index >= s->engines(); });
-    for (const auto& task : tasks) {
-      try {
-        task();
-      } catch (const std::exception& error) {
-        log_error("serve: {}", error.what());
-      }
+    try {
+      if (task) task();
+    } catch (const std::exception& error) {
+      log_error("serve: {}", error.what());
     }
+    task = {};
     for (const auto& scheduler : schedulers) {
       if (scheduler->has_work(index)) scheduler->step(Clock::now(), index);
     }

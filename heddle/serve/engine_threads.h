@@ -26,7 +26,8 @@ class EngineThreads {
 
   /// From any thread: jobs came, or were cancelled.
   void wake();
-  /// From any thread: the first one does this before its next step. What it throws is logged.
+  /// From any thread: the first one does this, and nothing else that was posted, before one of its
+  /// next steps. What it throws is logged.
   void post(std::function<void()> task);
   /// These come in the place of those before, which are stepped for as long as anybody has them: a
   /// request that took its model before may still give it jobs, and jobs hold their scheduler. For
@@ -51,7 +52,7 @@ class EngineThreads {
   std::mutex mutex_;  // of all below
   Schedulers schedulers_;
   std::vector<std::weak_ptr<Scheduler>> leaving_;
-  std::vector<std::function<void()>> tasks_;  // of the first thread
+  std::deque<std::function<void()>> tasks_;  // of the first thread
   bool is_ending_ = false;
   std::deque<Worker> workers_;
 };

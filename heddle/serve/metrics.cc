@@ -8,6 +8,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <vector>
 
 #include "heddle/base/names.h"
 
@@ -87,6 +88,7 @@ struct ServerMetrics::Families {
   prometheus::Gauge& running = jobs.Add({{"state", "running"}});
   prometheus::Family<prometheus::Gauge>& models = family_of(
       prometheus::BuildGauge(), "heddle_model_info", "1 for each model that is served", registry);
+  std::vector<prometheus::Gauge*> served = {};
 };
 
 ServerMetrics::ServerMetrics() : families_(std::make_unique<Families>()) {}
@@ -118,8 +120,14 @@ void ServerMetrics::ended(JobOutcome outcome, int64_t jobs) {
   families_->ends[static_cast<size_t>(outcome)]->Increment(static_cast<double>(jobs));
 }
 
-void ServerMetrics::model(const std::string& name, const std::string& type) {
-  families_->models.Add({{"name", name}, {"type", type}}).Set(1);
+void ServerMetrics::models(std::span<const std::pair<std::string, std::string>> all) {
+  for (prometheus::Gauge* one : std::exchange(families_->served, {})) {
+    families_->models.Remove(one);
+  }
+  for (const auto& [name, type] : all) {
+    families_->served.push_back(&families_->models.Add({{"name", name}, {"type", type}}));
+    families_->served.back()->Set(1);
+  }
 }
 
 std::string ServerMetrics::text(const Now& now) {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 
 namespace heddle::serve {
 
@@ -47,7 +49,8 @@ class ServerMetrics {
   void started(double seconds_of_waiting);
   /// So many ended.
   void ended(JobOutcome outcome, int64_t jobs = 1);
-  void model(const std::string& name, const std::string& type);
+  /// Name and type of each model that is served from now on, in the place of those before.
+  void models(std::span<const std::pair<std::string, std::string>> all);
 
   struct Now {
     int64_t connections = 0, admitted_tokens = 0, running = 0, waiting = 0, cache_rows = 0;

@@ -79,6 +79,12 @@ void Scheduler::cancel(int64_t id) {
   }
 }
 
+void Scheduler::keep_waiting(int64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = waiting_.find(id);
+  if (found != waiting_.end()) found->second.job.deadline = Moment::max();
+}
+
 void Scheduler::clear() {
   WaitingJobs dropped;
   {

@@ -72,6 +72,8 @@ class Scheduler {
   /// Drops a job, which hears nothing from then on but what its engine says at this moment; its
   /// rows are free before the engine's next step. An id that has ended is passed over.
   void cancel(int64_t id);
+  /// Lets a job wait beyond its deadline.
+  void keep_waiting(int64_t id);
   /// Drops all jobs, and what they hold. While nothing steps.
   void clear();
   /// Ends those that have waited too long, then one pass of all that this engine runs.

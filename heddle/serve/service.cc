@@ -18,6 +18,7 @@ bool TokenBudget::take(int64_t tokens) {
   do {
     if (before + tokens > most_) return false;
   } while (!taken_.compare_exchange_weak(before, before + tokens));
+  if (before == 0) busy_since_ = Clock::now();
   return true;
 }
 
@@ -124,7 +125,9 @@ void Service::load() { take(load_models(options_)); }
 void Service::take(std::vector<SharedModel> models) {
   engines_->replace(schedulers_of(models));
   models_ = std::move(models);
-  for (const SharedModel& model : models_) metrics_.model(model->name, model->loaded().type);
+  std::vector<std::pair<std::string, std::string>> types;
+  for (const SharedModel& model : models_) types.emplace_back(model->name, model->loaded().type);
+  metrics_.models(types);
 }
 
 void Service::reload() {
@@ -171,13 +174,13 @@ double Service::seconds_for(int64_t tokens) const {
 }
 
 void Service::worked_off(int64_t tokens) {
+  const Moment now = Clock::now(), busy_since = budget_.busy_since();
   budget_.give_back(tokens);
-  const Moment now = Clock::now();
   const std::lock_guard lock(speed_mutex_);
-  // Gaps of a second and more are idle; what was worked off long ago counts less and less.
-  const auto gap = std::chrono::duration_cast<std::chrono::microseconds>(now - last_worked_);
-  last_worked_ = now;
-  if (gap < std::chrono::seconds(1)) busy_us_ += gap.count();
+  // What was worked off long ago counts less and less.
+  const auto busy = now - std::min(now, std::max(last_worked_, busy_since));
+  last_worked_ = std::max(last_worked_, now);
+  busy_us_ += std::chrono::duration_cast<std::chrono::microseconds>(busy).count();
   worked_ += tokens;
   if (busy_us_ > 60'000'000) worked_ /= 2, busy_us_ /= 2;
 }

@@ -38,11 +38,14 @@ class TokenBudget {
   bool take(int64_t tokens);
   void give_back(int64_t tokens) { taken_ -= tokens; }
   int64_t taken() const { return taken_; }
+  /// Since when some are taken, without a moment between; of none, the last such time.
+  Moment busy_since() const { return busy_since_; }
   int64_t most() const { return most_; }
 
  private:
   const int64_t most_;
   std::atomic<int64_t> taken_ = 0;
+  std::atomic<Moment> busy_since_ = Moment();
 };
 
 /// Keys that clients may have, one of which each must show. The file is read again once it has

@@ -46,8 +46,9 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-std::optional<KnownWords> KnownWords::of_texts(const std::function<bool(std::string& text)>& next) {
-  KnownWords known;
+std::optional<KnownWords> KnownWords::of_texts(const std::function<bool(std::string& text)>& next,
+                                               KnownWords first) {
+  KnownWords known = std::move(first);
   for (std::string text; next(text);) {
     for (std::string& word : words_of(text)) known.words_.insert(std::move(word));
     if (known.size() > kMost) return std::nullopt;

@@ -23,9 +23,10 @@ class KnownWords {
   /// Of the file in a model's folder.
   static constexpr const char* kFileName = "source_words.txt";
 
-  /// The words of the texts that `next` gives until it returns false; nothing if they are more than
-  /// kMost, after which no more texts are asked for.
-  static std::optional<KnownWords> of_texts(const std::function<bool(std::string& text)>& next);
+  /// Those of `first` and of the texts that `next` gives until it returns false; nothing if they
+  /// are more than kMost, after which no more texts are asked for.
+  static std::optional<KnownWords> of_texts(const std::function<bool(std::string& text)>& next,
+                                            KnownWords first = {});
   /// Of the source_words.txt of a model's folder, a word a line; nothing if there is none. Errors:
   /// data, naming the file, if it is not UTF-8 or has more than kMost words.
   static std::optional<KnownWords> find(const std::string& folder);

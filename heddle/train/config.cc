@@ -263,6 +263,11 @@ TrainConfig parse_config(const Json& json, const std::string& source) {
     fields.erase("preset");
   }
   fields.erase("description");
+  check(
+      !fields.contains("data"), ErrorKind::usage,
+      "{}: this is the train.json of a run, which names its data too; to go on, name the run with "
+      "`out`; else give a recipe's fields",
+      source);
   const std::vector<std::string> unknown = from_json(config, fields, source);
   std::vector<std::string> known;
   for (const FieldInfo& field : list_fields(config)) known.push_back(field.key);

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cmath>
 #include <optional>
+#include <ranges>
+#include <set>
 
 #include "heddle/infer/loading/adapter.h"
 
@@ -42,12 +44,22 @@ LayerRates::LayerRates(const nn::Parameters& parameters, double decay) {
     int64_t& depth = depths[layer->stack];
     depth = std::max(depth, layer->number + 1);
   }
-  // From the last to the first: what is met before any layer is behind them all.
+  // From the last to the first: what is met before any layer is behind them all, and what has a
+  // stack's prefix and is met before its layers (the norm of an encoder) is behind those.
   int64_t below = 0;  // layers of the stack that comes next
+  std::set<std::string> met;
+  const auto is_behind_its_stack = [&](const std::string& name) {
+    return std::ranges::any_of(std::views::keys(depths), [&](const std::string& stack) {
+      const std::string prefix = stack.substr(0, stack.rfind('.') + 1);
+      return !prefix.empty() && name.starts_with(prefix) && !met.contains(stack);
+    });
+  };
   for (auto p = parameters.all().rbegin(); p != parameters.all().rend(); ++p) {
     const auto layer = layer_of((*p)->name());
-    const int64_t steps = layer ? depths[layer->stack] - 1 - layer->number : below;
-    if (layer) below = depths[layer->stack];
+    const int64_t steps = layer ? depths[layer->stack] - 1 - layer->number
+                          : is_behind_its_stack((*p)->name()) ? 0
+                                                              : below;
+    if (layer) below = depths[layer->stack], met.insert(layer->stack);
     for (const nn::Part& part : (*p)->parts()) {
       factors_[part.name] = std::pow(decay, static_cast<double>(steps));
     }

@@ -90,6 +90,16 @@ RunResult tell_finished(dist::Group& group, const RunResult& result) {
   return result;
 }
 
+// A run that goes on has its weights, whatever it is told to begin from. A base that is no more
+// where it was may be the one that is named now.
+void check_same_base(const std::string& stored, const std::string& asked, const std::string& run) {
+  std::error_code ignored;
+  if (asked.empty() || std::filesystem::equivalent(stored, asked, ignored)) return;
+  check(!stored.empty() && !path_exists(stored), ErrorKind::usage,
+        "{} was begun from {}, not {}; leave `from` out to go on, or start anew with `overwrite`",
+        run, stored.empty() ? "nothing" : stored, asked);
+}
+
 // Rank 0: it alone makes, clears and writes RUN.
 RunResult lead(const TrainConfig& config, const RunOptions& options) {
   const std::string& run = options.out;
@@ -104,6 +114,7 @@ RunResult lead(const TrainConfig& config, const RunOptions& options) {
     if (const auto result = finished_result(config, run)) {
       return tell_finished(*options.group, *result);
     }
+    check_same_base(stored.paths.from, settings.paths.from, run);
     lay_over(stored.paths, settings.paths);
     settings.paths = stored.paths;
   } else if (replaces) {

@@ -188,6 +188,8 @@ RunResult TrainingLoop::interrupted() {
   return result;
 }
 
+// That of the last update, from 1.
+int64_t TrainingLoop::epoch() const { return std::max<int64_t>(1, p_.epoch + (p_.batch > 0)); }
 double TrainingLoop::seconds() const { return seconds_before_ + seconds_since(begin_); }
 double TrainingLoop::share() const { return limit_share(config_, p_.update, seconds()); }
 // Ranks end at the same update: by what all knew when they had computed the last one.
@@ -278,7 +280,7 @@ void TrainingLoop::name_what_is_bad(const Parts& parts) {
 std::string TrainingLoop::status() {
   const LogWindow& w = p_.window;
   const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
-  std::string text = fmt::format("epoch {}  loss {:.3f}  {}", p_.epoch + 1, w.loss / tokens,
+  std::string text = fmt::format("epoch {}  loss {:.3f}  {}", epoch(), w.loss / tokens,
                                  cost_.speed(per_second(w), counted_by(config_), run_.compute));
   constexpr double kNoticed = 0.05;
   if (const auto slow = gradient_.slowest(); slow && slow->over_mean >= kNoticed) {
@@ -293,7 +295,7 @@ void TrainingLoop::log_window() {
   const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
   log_->write(
       Json::object({{"update", p_.update},
-                    {"epoch", p_.epoch + 1},
+                    {"epoch", epoch()},
                     {"loss", w.loss / tokens},
                     {"nll", w.nll / tokens},
                     {"gradient_norm", w.gradient_norm / static_cast<double>(w.updates)},

@@ -38,6 +38,7 @@ class TrainingLoop {
   bool leads() const { return state_ != nullptr; }
   std::string state_path() const;
   std::string last_good() const;
+  int64_t epoch() const;
   double seconds() const;
   double share() const;
   int64_t signal() const;

@@ -103,6 +103,8 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   const CliResult none = run_heddle({"detect", path("run"), image, "--threshold", "1"});
   EXPECT_EQ(none.exit_code, 0) << none.err;
   EXPECT_EQ(none.out, "");
+  EXPECT_NE(none.err.find(image + ": no object of at least 1; the likeliest: "), std::string::npos)
+      << none.err;
 }
 
 // The same for any number of threads; what was wrong at the last validation, most of it first.

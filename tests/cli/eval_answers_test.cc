@@ -218,6 +218,13 @@ TEST_F(EvalAnswers, weights_that_are_not_finite_have_no_accuracy) {
   expect_refused(eval("sequence_classification", {"--data", path("val.tsv")}), 3, "not finite");
 }
 
+TEST_F(EvalAnswers, text_of_unknown_characters_alone_is_not_the_fault_of_the_weights) {
+  train("masked_lm", ".txt");
+  write("other.txt", "漢字\n");
+  expect_refused(eval("masked_lm", {"--data", path("other.txt")}), 3,
+                 "nothing there can be predicted");
+}
+
 TEST_F(EvalAnswers, masked_tokens_have_the_accuracy_that_training_logs) {
   const Json logged = train("masked_lm", ".txt");
   const std::string text = path("val.txt");

@@ -285,7 +285,7 @@ TEST(Models, names_of_the_hub_say_that_a_folder_is_needed_and_how_it_comes) {
   for (const auto& [name, folder] : {std::pair{"bert-base-uncased", "bert-base-uncased"},
                                      std::pair{"openai-community/gpt2", "gpt2"}}) {
     const std::string command =
-        std::string("`huggingface-cli download ") + name + " --local-dir " + folder + "`";
+        std::string("`hf download ") + name + " --local-dir " + folder + "`";
     for (const Words& words : std::vector<Words>{{"fill", name, "--text", "x"},
                                                  {"generate", name, "-p", "x"},
                                                  {"tokenizer", "info", name},
@@ -295,7 +295,13 @@ TEST(Models, names_of_the_hub_say_that_a_folder_is_needed_and_how_it_comes) {
       EXPECT_NE(result.err.find(command), std::string::npos) << result.err;
     }
   }
-  EXPECT_EQ(run_heddle({"info", "/no/such"}).err.find("huggingface"), std::string::npos);
+  for (const Words& words : std::vector<Words>{{"info", "/no/such"},
+                                               {"tokenizer", "info", "joint.model"},
+                                               {"info", "tokenizer.json"}}) {
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, 3) << words.back();
+    EXPECT_EQ(result.err.find("huggingface"), std::string::npos) << result.err;
+  }
 }
 
 TEST(Models, pointer_of_git_lfs_is_named_as_one) {

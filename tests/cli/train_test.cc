@@ -119,7 +119,7 @@ TEST_F(TrainCommand, sizes_that_no_memory_holds_are_refused) {
 
 TEST_F(TrainCommand, out_alone_goes_on_with_a_stopped_run) {
   train::TrainConfig config = small_config();
-  config.max_updates = 240;
+  config.max_updates = 160;
   config.log_every = 5;
   ASSERT_EQ(stop("run", config, SIGINT).exit_code, 130);
   const CliResult end = run_heddle({"train", "--out", (folder_ / "run").string()});
@@ -229,6 +229,8 @@ TEST_F(TrainCommand, bad_flags_are_usage_errors_that_leave_nothing) {
     expect_refused(train("run", five_updates(), more), 2, words);
     EXPECT_FALSE(fs::exists(folder_ / "run"));
   };
+  refused({"--val-data", "x"}, {"val.en", "leave --val-data out"});
+  refused({"--corpus", "phrasebook"}, {"corpus phrasebook is drawn"});
   refused({"--recipe", "multi30k-en-du"}, {"'multi30k-en-du'", "multi30k-en-de", "phrasebook"});
   refused({"--preset", "huge"}, {"'huge'", "tiny, base or big"});
   refused({"--learning-rat", "1"}, {"--learning-rat", "Did you mean '--learning-rate'?"});

@@ -102,6 +102,21 @@ INSTANTIATE_TEST_SUITE_P(Folders, MarianCases,
                            return path.substr(path.rfind('/') + 1);
                          });
 
+// An end is forced behind the greatest length by some models alone.
+TEST(Marian, asked_lengths_are_those_of_the_tokens_whether_an_end_is_forced_or_not) {
+  for (const char* folder : {"opus", "../seq2seq/bart", "../seq2seq/t5"}) {
+    const LoadedModel model = load_translation_model(fixture(folder));
+    for (const int64_t most : {1, 3}) {
+      TranslateOptions options = default_options(model);
+      options.search.min_new_tokens = most;  // so that none ends before
+      options.longest_without_end = most;
+      const std::vector<std::vector<int32_t>> sources = {{5, 6, 7}};
+      const Translation found = translate_ids(model.translator(), sources, options)[0];
+      EXPECT_EQ(std::ssize(found.ids), most) << folder;
+    }
+  }
+}
+
 TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) {
   MarianFolder folder("opus");
   folder.change_config("num_beams", 6);

@@ -193,8 +193,9 @@ TEST_F(TranslateIds, score_is_log_p_over_the_penalty_of_the_length_that_is_told)
     all.push_back(best);
     for (const Translation& t : all) {
       const auto tokens = std::ssize(t.ids);
-      const bool is_cut = tokens == 5;
-      EXPECT_EQ(t.length, is_cut ? 5 : tokens + 1);
+      ASSERT_LE(tokens, 4);
+      const bool is_cut = t.length == tokens;
+      EXPECT_EQ(t.length, is_cut ? 4 : tokens + 1);
       EXPECT_EQ(t.score, t.log_p / length_penalty(t.length, 0.7, LengthPenalty::power));
       ++(is_cut ? cut : whole);
     }

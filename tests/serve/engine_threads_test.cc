@@ -148,6 +148,28 @@ TEST(EngineThreads, tasks_are_done_in_their_order_and_one_that_throws_ends_none)
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("a task that fails"), std::string::npos);
 }
 
+// A crowd of passes of another kind delays each token by one of them, not by all.
+TEST(EngineThreads, a_step_comes_between_two_tasks) {
+  const Subject subject;
+  const auto scheduler = subject.scheduler(1);
+  EngineThreads threads({scheduler});
+  std::vector<int> seen;  // steps before each task
+  int steps = 0;
+  Countdown countdown(1);
+  Job job = subject.job(0);
+  job.request.search.min_new_tokens = 6;
+  job.request.longest_output = 8;
+  job.request.on_step = [&](const DecodeStep&) {
+    if (++steps > 1) return;
+    for (int i = 0; i < 3; ++i) threads.post([&] { seen.push_back(steps); });
+  };
+  job.on_end = [&](JobEnd, std::span<const Hypothesis>) { countdown(); };
+  scheduler->submit(std::move(job));
+  threads.wake();
+  ASSERT_TRUE(countdown.comes());
+  EXPECT_EQ(seen, (std::vector<int>{1, 2, 3}));
+}
+
 TEST(EngineThreads, jobs_that_are_under_way_at_the_end_are_dropped_with_what_they_hold) {
   const Subject subject;
   const auto scheduler = subject.scheduler(2);

@@ -78,6 +78,29 @@ TEST(Scheduler, jobs_that_wait_too_long_end_and_those_that_run_do_not) {
                           {0, JobEnd::done}, {1, JobEnd::timed_out}, {2, JobEnd::done}}));
 }
 
+TEST(Scheduler, a_job_of_what_has_begun_waits_beyond_its_deadline) {
+  const Subject subject;
+  Scheduler scheduler(*subject.small.made, {},
+                      Scheduler(*subject.small.made, {}, 1000).rows_needed(subject.job(0).request));
+  std::vector<JobEnd> outcomes;
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < 3; ++i) {
+    Job job = subject.job(0);
+    job.deadline = at(10);
+    job.on_start = [&, i] {
+      if (i == 0) scheduler.keep_waiting(ids[1]);
+    };
+    job.on_end = [&](JobEnd outcome, std::span<const Hypothesis>) { outcomes.push_back(outcome); };
+    ids.push_back(scheduler.submit(std::move(job)));
+  }
+  scheduler.step(at(0));
+  scheduler.keep_waiting(1000);  // one that is not there
+  while (scheduler.step(at(20))) {
+  }
+  // The third one's time ran out while the first ran.
+  EXPECT_EQ(outcomes, (std::vector<JobEnd>{JobEnd::timed_out, JobEnd::done, JobEnd::done}));
+}
+
 TEST(Scheduler, cancelled_jobs_leave_before_the_next_step_and_hear_nothing) {
   const Subject subject;
   Scheduler scheduler(*subject.small.made, {}, 4000);

@@ -44,6 +44,22 @@ TEST(KnownWords, set_is_read_as_it_was_written) {
                [&] { KnownWords::find(folder.path()); });
 }
 
+TEST(KnownWords, texts_add_to_the_words_that_were_there) {
+  const auto of = [](std::vector<std::string> texts, KnownWords first) {
+    size_t next = 0;
+    return KnownWords::of_texts(
+        [&](std::string& text) {
+          if (next == texts.size()) return false;
+          text = texts[next++];
+          return true;
+        },
+        std::move(first));
+  };
+  const auto both = of({"two words"}, *of({"one dog"}, KnownWords()));
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->unknown_words("One dog, two words, three"), Words{"three"});
+}
+
 TEST(KnownWords, too_many_words_make_no_set_and_end_the_reading) {
   size_t asked = 0;
   const auto known = KnownWords::of_texts([&](std::string& text) {

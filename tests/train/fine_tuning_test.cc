@@ -411,8 +411,14 @@ TEST_F(StackRun, adapter_goes_on_upon_the_same_weights_only) {
   config.max_updates = 5;
   train(config, "run", "texts.tsv", "mlm");
   config.max_updates = 10;
-  expect_error(ErrorKind::data, {"the model begun from"},
+  expect_error(ErrorKind::usage, {"was begun from", "mlm, not ", "other"},
                [&] { train(config, "run", "texts.tsv", "other"); });
+  std::filesystem::rename(folder_ / "mlm", folder_ / "kept");
+  std::filesystem::rename(folder_ / "other", folder_ / "mlm");
+  expect_error(ErrorKind::data, {"the model begun from"},
+               [&] { train(config, "run", "texts.tsv", "mlm"); });
+  std::filesystem::remove_all(folder_ / "mlm");
+  std::filesystem::rename(folder_ / "kept", folder_ / "mlm");
   EXPECT_EQ(train(config, "run", "texts.tsv", "mlm").updates, 10);
 }
 

@@ -55,6 +55,22 @@ TEST(LayerRates, parts_and_adapters_fall_as_the_matrices_do) {
   }
 }
 
+TEST(LayerRates, norm_behind_an_encoder_has_the_rate_of_its_last_layer) {
+  nn::Parameters parameters{1};
+  for (const char* name :
+       {"model.shared.weight", "model.encoder.layers.0.w", "model.encoder.layers.1.w",
+        "model.encoder.layer_norm.weight", "model.decoder.embed.weight", "model.decoder.layers.0.w",
+        "model.decoder.layers.1.w", "model.decoder.layers.2.w",
+        "model.decoder.layer_norm.weight"}) {
+    parameters.get({2, 2}, {{.name = name, .begin = 0, .rows = 2}}, nn::Init::zeros());
+  }
+  const LayerRates rates(parameters, 0.5);
+  EXPECT_EQ(factor_of(rates, parameters, "model.encoder.layer_norm.weight"), 1);
+  EXPECT_EQ(factor_of(rates, parameters, "model.decoder.layer_norm.weight"), 1);
+  EXPECT_EQ(factor_of(rates, parameters, "model.decoder.embed.weight"), 0.125);
+  EXPECT_EQ(factor_of(rates, parameters, "model.shared.weight"), 0.25);
+}
+
 TEST(LayerRates, each_stack_counts_on_its_own) {
   nn::Parameters parameters{1};
   for (const char* name :

@@ -2,6 +2,7 @@
 #include "heddle/infer/detect.h"
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
@@ -23,6 +24,15 @@ struct Flags {
   Subcommand command;
   dist::GroupOptions ranks;
 };
+
+// So that an image without objects does not look like a command that did nothing.
+void say_likeliest(const std::string& path, const std::vector<std::string>& labels,
+                   std::span<const ScoredBox> all, double threshold) {
+  const auto best = std::ranges::max_element(all, {}, &ScoredBox::score);
+  if (best == all.end()) return;
+  log_info("{}: no object of at least {}; the likeliest: {} {:.2f}", path, threshold,
+           labels[static_cast<size_t>(best->label)], best->score);
+}
 
 // A line of JSON an image; else a line an object, and none for an image without.
 void print_boxes(const std::string& path, const std::vector<std::string>& labels, ImageSize size,
@@ -59,8 +69,11 @@ void detect_shared(const Flags& flags, dist::Group& group) {
     }
     const auto all = detect(reader, fitted, sizes, precision);
     for (size_t i = 0; i < all.size(); ++i) {
-      print_boxes(read.paths[i], labels, sizes[i], sure_boxes(all[i], flags.threshold, sizes[i]),
-                  flags.json, out);
+      const auto boxes = sure_boxes(all[i], flags.threshold, sizes[i]);
+      print_boxes(read.paths[i], labels, sizes[i], boxes, flags.json, out);
+      if (boxes.empty() && !flags.json) {
+        say_likeliest(read.paths[i], labels, sure_boxes(all[i], 0, sizes[i]), flags.threshold);
+      }
       if (has_page) {
         page.add(read.paths[i], sizes[i], read.images[i], sure_boxes(all[i], 0, sizes[i]));
       }

@@ -39,11 +39,17 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
   return o.prefixes[o.prefixes.size() == 1 ? 0 : static_cast<size_t>(sentence)];
 }
 
-// The longest translation of so many source tokens, its end included: here alone it is added.
+// Whether the last token there is room for is the end, whatever the model says.
+bool forces_end(const TranslateOptions& o) {
+  return !o.as_transformers || token_id(o.search.forced_eos).has_value();
+}
+
+// The longest translation of so many source tokens, its end included: here alone it is added, where
+// nothing else can come in its place.
 int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOptions& o,
                             int64_t tokens, size_t prefix) {
   const double length = o.longest_factor * static_cast<double>(tokens);
-  int64_t limit = o.longest_without_end > 0 ? o.longest_without_end + 1
+  int64_t limit = o.longest_without_end > 0 ? o.longest_without_end + (forces_end(o) ? 1 : 0)
                                             : static_cast<int64_t>(std::min(length, 1e9)) +
                                                   o.longest_extra + static_cast<int64_t>(prefix);
   return std::max<int64_t>(1, std::min(limit, facts.longest_target));
@@ -164,7 +170,7 @@ SearchConfig search_of(const EncoderDecoderFacts& c, const TranslateOptions& o) 
   search.suppressed.assign(ids.begin(), ids.end());
   std::erase_if(search.banned, [](const auto& row) { return row.size() == 1; });  // among them
   search.eos = {c.eos_token_id};
-  if (!o.as_transformers || token_id(search.forced_eos)) search.forced_eos = c.eos_token_id;
+  if (forces_end(o)) search.forced_eos = c.eos_token_id;
   if (!o.as_transformers && search.early_stopping.empty()) search.early_stopping = "true";
   return search;
 }
@@ -360,7 +366,7 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
   const bool has_longest = o.as_transformers || g.max_new_tokens || g.max_length;
-  if (has_longest) o.longest_without_end = std::max<int64_t>(1, most - 1);
+  if (has_longest) o.longest_without_end = std::max<int64_t>(1, most - (forces_end(o) ? 1 : 0));
   int64_t least = g.min_new_tokens.value_or(std::max<int64_t>(0, g.min_length.value_or(0) - 1));
   if (has_longest) least = std::min(least, o.longest_without_end);
   o.search.min_new_tokens = least;

@@ -27,7 +27,7 @@ struct TranslateOptions {
   int64_t batch_tokens = 4096;      ///< source tokens of a batch, times the beam
   double longest_factor = 2;        ///< longest translation in tokens, its end included:
   int64_t longest_extra = 10;       ///< factor * source tokens + extra + those of the prefix
-  int64_t longest_without_end = 0;  ///< if not 0, in place of it
+  int64_t longest_without_end = 0;  ///< if not 0, in place of it: tokens beside an end
   /// Ids that the translations begin with: none, one for all sentences, or one for each.
   std::vector<std::vector<int32_t>> prefixes = {};
   std::vector<int32_t> source_end = {};  ///< ids behind each source; none: the end

@@ -210,8 +210,10 @@ CopiedWeights copy_weights(const nn::Parameters& from, const Model& from_model, 
                           : is_moved    ? with_rows(source.value(), *order)
                                         : source.value();
     check(values.shape() == p->shape(), ErrorKind::data,
-          "'{}' is {} in the model that is begun from, but {} here", p->name(),
-          values.shape().str(), p->shape().str());
+          "'{}' is {} in the model that is begun from, but {} here; its sizes are that model's: "
+          "leave "
+          "their flags and fields out",
+          p->name(), values.shape().str(), p->shape().str());
     std::memcpy(p->value().data<float>(), values.data<float>(),
                 static_cast<size_t>(p->elements()) * sizeof(float));
     p->changed(true);

@@ -72,6 +72,9 @@ std::string hub_hint(const std::string& path) {
   const auto may_stand = [&](unsigned char c) {
     return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != kOthers.npos;
   };
+  for (const char* ending : {".bin", ".json", ".model", ".safetensors", ".txt"}) {
+    if (path.ends_with(ending)) return "";  // a file
+  }
   const size_t slash = path.find('/');
   const bool is_name = !path.empty() && path[0] != '/' && path[0] != '.' && path.back() != '/' &&
                        std::count(path.begin(), path.end(), '/') <= 1 &&
@@ -82,7 +85,7 @@ std::string hub_hint(const std::string& path) {
   const std::string folder = path.substr(slash == path.npos ? 0 : slash + 1);
   return fmt::format(
       ". heddle downloads nothing: a model of huggingface.co becomes a folder by "
-      "`huggingface-cli download {} --local-dir {}` (docs/getting-a-model.md)",
+      "`hf download {} --local-dir {}` (docs/getting-a-model.md)",
       path, folder);
 }
 

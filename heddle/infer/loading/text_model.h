@@ -76,10 +76,22 @@ struct PromptOptions {
   bool truncate = false;       ///< keep the last tokens of a prompt that is too long, else an error
 };
 
+/// Says that a prompt is longer than the model takes.
+class PromptTooLong : public Error {
+ public:
+  PromptTooLong(const std::string& where, int64_t tokens, int64_t longest);
+  /// The same without advice to cut it.
+  const std::string& plain() const { return plain_; }
+
+ private:
+  std::string plain_;
+};
+
 /// Ids of a prompt, with the special ones that the tokenizer puts at its front. Of an empty prompt:
 /// the id that begins texts, or that ends them (GPT-2). `where` ("prompt 3") opens messages; `cut`
 /// is raised by 1 if something was cut. Errors: usage if the model has no tokenizer; data if the
-/// text is not UTF-8, is empty and the model has no such id, or is longer than the model takes.
+/// text is not UTF-8, is empty and the model has no such id, or is longer than the model takes
+/// (PromptTooLong).
 std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where, const PromptOptions& options,
                                 int64_t& cut);

@@ -45,6 +45,11 @@ std::optional<int> hex_digit(char c) {
 
 }  // namespace
 
+bool is_beyond(size_t bytes, int64_t most_tokens) {
+  constexpr auto kBytes = static_cast<size_t>(kMostBytesOfToken);
+  return (bytes + kBytes - 1) / kBytes > static_cast<size_t>(std::max<int64_t>(0, most_tokens));
+}
+
 Json number_of_text(const std::string& key, const std::string& value) try {
   const Json number = Json::parse(value);
   if (!number.is_number()) refuse("`{}` is '{}'; it must be a number", key, value);

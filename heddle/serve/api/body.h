@@ -27,6 +27,11 @@ template <class... Args>
   throw Refusal{.message = fmt::vformat(format, fmt::make_format_args(args...))};
 }
 
+/// More than any token has: words have 5, runs of spaces more.
+inline constexpr int64_t kMostBytesOfToken = 64;
+/// Whether a text of so many bytes has more than so many tokens, whatever they are.
+bool is_beyond(size_t bytes, int64_t most_tokens);
+
 /// Errors: Refusal if it is no JSON object of at most so many levels.
 Json json_of_body(std::string_view text, int64_t most_levels = 32);
 /// A form, "a=b&c=d", as JSON: every member is a string, but for the number of "alternatives", and

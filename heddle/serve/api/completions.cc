@@ -17,12 +17,44 @@ void refuse_what_is_not_there(const Json& body) {
                         "guided_grammar", "structured_outputs", "grammar"});
 }
 
+[[noreturn]] void refuse_length(std::string message) {
+  throw Refusal{.message = std::move(message), .code = "context_length_exceeded"};
+}
+
+// As OpenAI's clients know it.
+std::vector<int32_t> ids_within(const LoadedModel& model, std::vector<int32_t> ids,
+                                const std::string& where) try {
+  int64_t cut = 0;
+  return prompt_ids(model, std::move(ids), where, {}, cut);
+} catch (const PromptTooLong& error) {
+  refuse_length(error.plain());
+}
+
+// What is too long whatever its tokens are is not tokenized: that would cost the others more than
+// anything else of a refusal.
+void check_bytes(const LoadedModel& model, size_t bytes, const std::string& where) {
+  const int64_t longest = model.tokens().max_length();
+  if (is_beyond(bytes, longest)) {
+    refuse_length(fmt::format("{} has {} bytes; the model takes {} tokens", where, bytes, longest));
+  }
+}
+
+// Of all texts in it.
+size_t text_bytes(const Json& json) {
+  size_t bytes = json.is_string() ? json.as_string().size() : 0;
+  if (json.is_array()) {
+    for (const Json& one : json.as_array()) bytes += text_bytes(one);
+  } else if (json.is_object()) {
+    for (const auto& [key, value] : json.as_object()) bytes += text_bytes(value);
+  }
+  return bytes;
+}
+
 // "prompt": a text, texts, ids, or lists of ids.
 void take_prompts(const Exchange& e, const Json& body, GenerationWork& work) {
   const LoadedModel& model = work.model->loaded();
   const Json* prompt = body.find("prompt");
   if (prompt == nullptr || prompt->is_null()) refuse("`prompt` is missing");
-  int64_t cut = 0;
   const auto add_ids = [&](const Json& ids) {
     std::vector<int32_t> all;
     for (const int64_t id : ids.as_ints("`prompt`")) {
@@ -32,7 +64,7 @@ void take_prompts(const Exchange& e, const Json& body, GenerationWork& work) {
       }
       all.push_back(static_cast<int32_t>(id));
     }
-    work.prompts.push_back(prompt_ids(model, std::move(all), "prompt", {}, cut));
+    work.prompts.push_back(ids_within(model, std::move(all), "prompt"));
     work.texts.push_back(model.tokenizer ? model.tokenizer->decode(work.prompts.back()) : "");
   };
   const bool is_list = prompt->is_array() && !prompt->as_array().empty();
@@ -46,16 +78,25 @@ void take_prompts(const Exchange& e, const Json& body, GenerationWork& work) {
   }
   work.texts = texts_of(body, "prompt", e.service.options().most_texts);
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    work.prompts.push_back(
-        prompt_ids(model, work.texts[i], fmt::format("prompt {}", i + 1), {}, cut));
+    const std::string where = fmt::format("prompt {}", i + 1);
+    check_bytes(model, work.texts[i].size(), where);
+    try {
+      int64_t cut = 0;
+      work.prompts.push_back(prompt_ids(model, work.texts[i], where, {}, cut));
+    } catch (const PromptTooLong& error) {
+      refuse_length(error.plain());
+    }
   }
 }
 
-// New tokens at most: as asked, else as the model says, else as many as its context has room for.
-int64_t most_of_chat(const Json& body, const LoadedModel& model, int64_t prompt) {
+// New tokens at most: as asked, else as the model says, else as many as its context has room for,
+// but not so many that a few chats, each of which holds room for all it may come to, leave none.
+int64_t most_of_chat(const ServiceOptions& limits, const Json& body, const LoadedModel& model,
+                     int64_t prompt) {
   const int64_t room = std::max<int64_t>(1, model.tokens().max_length() - prompt + 1);
+  const int64_t share = std::max<int64_t>(1, limits.cache_rows / 16);
   const int64_t usual =
-      std::min(room, model.generation ? model.generation->max_new_tokens.value_or(room) : room);
+      std::min(room, model.generation ? model.generation->max_new_tokens.value_or(share) : share);
   const int64_t old = int_of(body, "max_tokens", usual, 1, kMostTokens);
   return int_of(body, "max_completion_tokens", old, 1, kMostTokens);
 }
@@ -145,16 +186,17 @@ void chat_completions(const SharedExchange& e) {
   }
   work.is_chat = true;
   take_tools(body, work, input);
-  int64_t cut = 0;
   const LoadedModel& model = served.loaded();
+  check_bytes(model, text_bytes(*messages), "the conversation");
   std::vector<int32_t> ids = served.chat->encode(*model.tokenizer, input);
   if (work.must_call) {  // the model's own way to begin a call
     const auto opening =
         model.tokenizer->encode_rendered(tool_call_opening(served.chat->tool_call_form()));
     ids.insert(ids.end(), opening.begin(), opening.end());
   }
-  work.prompts.push_back(prompt_ids(model, std::move(ids), "the conversation", {}, cut));
-  work.options.search.max_new_tokens = most_of_chat(body, model, std::ssize(work.prompts[0]));
+  work.prompts.push_back(ids_within(model, std::move(ids), "the conversation"));
+  work.options.search.max_new_tokens =
+      most_of_chat(e->service.options(), body, model, std::ssize(work.prompts[0]));
   const bool has_log_probs = bool_of(body, "logprobs", false);
   const int64_t top = int_of(body, "top_logprobs", 0, 0, kMostTop);
   if (top > 0 && !has_log_probs) refuse("`top_logprobs` needs `logprobs` to be true");

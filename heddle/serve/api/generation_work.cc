@@ -21,6 +21,7 @@ namespace {
 struct ChosenToken {
   NextToken token;
   std::vector<NextToken> top;
+  int64_t offset = 0;  // characters of the text before it
 };
 
 // A choice while it grows.
@@ -31,8 +32,15 @@ struct GrowingChoice {
   Json tool_calls = Json::array();
   std::vector<ChosenToken> tokens = {};  // if log probabilities are wanted
   size_t sent = 0, told = 0;             // of them, of bytes of the content
+  int64_t before = 0;                    // characters of the text before the last token
   std::string reason = {};               // why it ended
 };
+
+// Characters of a text but for one that is unfinished at its end.
+int64_t whole_characters(std::string_view text) {
+  while (text.ends_with(kUnknownCharacter)) text.remove_suffix(kUnknownCharacter.size());
+  return count_characters(text);
+}
 
 // What a choice looks like: of a chat a message or what comes to it, else a text.
 class ChoiceWriter {
@@ -63,8 +71,7 @@ class ChoiceWriter {
     } else {
       choice["text"] = text;
     }
-    if (offsets_.size() <= i) offsets_.resize(i + 1);
-    finish(choice, tokens, reason, offsets_[i]);
+    finish(choice, tokens, reason);
     Json json = head();
     json["choices"].push_back(std::move(choice));
     if (work_.wants_usage) json["usage"] = Json();
@@ -83,8 +90,7 @@ class ChoiceWriter {
     } else {
       choice["text"] = text;
     }
-    int64_t offset = 0;
-    finish(choice, from.tokens, from.reason, offset);
+    finish(choice, from.tokens, from.reason);
     return choice;
   }
 
@@ -94,13 +100,11 @@ class ChoiceWriter {
     return replace_invalid_utf8(token_bytes(tokenizer(), id));
   }
 
-  // offset: of a text, characters of the tokens before, which are counted on
-  void finish(Json& choice, std::span<const ChosenToken> tokens, const std::string& reason,
-              int64_t& offset) const {
+  void finish(Json& choice, std::span<const ChosenToken> tokens, const std::string& reason) const {
     const bool has_log_probs = work_.top_log_probs >= 0 && !tokens.empty();
     choice["logprobs"] = !has_log_probs  ? Json()
                          : work_.is_chat ? chat_log_probs(tokens)
-                                         : text_log_probs(tokens, offset);
+                                         : text_log_probs(tokens);
     choice["finish_reason"] = reason.empty() ? Json() : Json(reason);
   }
 
@@ -127,17 +131,15 @@ class ChoiceWriter {
     json["refusal"] = Json();
     return json;
   }
-  Json text_log_probs(std::span<const ChosenToken> tokens, int64_t& offset) const {
+  Json text_log_probs(std::span<const ChosenToken> tokens) const {
     Json json = Json::object();
     for (const char* key : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
       json[key] = Json::array();
     }
     for (const ChosenToken& one : tokens) {
-      const std::string text = text_of(one.token.id);
-      json["tokens"].push_back(text);
+      json["tokens"].push_back(text_of(one.token.id));
       json["token_logprobs"].push_back(finite(one.token.log_p));
-      json["text_offset"].push_back(offset);
-      offset += count_characters(text);
+      json["text_offset"].push_back(one.offset);
       Json top = Json::object();
       for (const NextToken& other : one.top) {
         // Parts of characters may look alike; the likeliest of them stays.
@@ -152,7 +154,6 @@ class ChoiceWriter {
   const GenerationWork& work_;
   const std::string id_;
   const int64_t created_;
-  std::vector<int64_t> offsets_;  // of each choice: characters of the tokens that were sent
 };
 
 // The choices of a request. Of its engine's thread, once it is there.
@@ -187,6 +188,7 @@ class Choices {
   // A token that was chosen: whether the choice goes on. Never throws: others run beside it.
   bool goes_on(size_t prompt, const Hypothesis& h) try {
     const size_t i = number(prompt, h.sample);
+    if (work_.top_log_probs >= 0) choices_[i].before = whole_characters(choices_[i].text.text());
     const bool is_read = choices_[i].text.read(h.ids);
     if (work_.top_log_probs < 0) send_new(i);
     return is_read;
@@ -199,12 +201,14 @@ class Choices {
     for (const auto& some : {step.live, step.ended}) {
       for (const Hypothesis& h : some) {
         if (h.ids.size() == step.before[static_cast<size_t>(h.parent)].ids.size()) continue;  // end
-        ChosenToken chosen{.token = {h.ids.back(), h.log_ps.back()}, .top = {}};
-        if (work_.top_log_probs > 0) {
-          chosen.top =
-              best_tokens(step.logits.slice(0, h.parent, 1), {.count = work_.top_log_probs});
-        }
         const size_t i = number(prompt, h.sample);
+        ChosenToken chosen{
+            .token = {h.ids.back(), h.log_ps.back()}, .top = {}, .offset = choices_[i].before};
+        if (work_.top_log_probs > 0) {
+          chosen.top = best_tokens(step.logits.slice(0, h.parent, 1),
+                                   {.count = std::min(work_.top_log_probs, step.logits.size(1))});
+          std::erase_if(chosen.top, [](const NextToken& other) { return other.id < 0; });
+        }
         choices_[i].tokens.push_back(std::move(chosen));
         if (h.ended == EndedBy::nothing) send_new(i);
       }

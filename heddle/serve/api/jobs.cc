@@ -21,8 +21,12 @@ JobOutcome outcome_of(JobEnd end) {
 // of them failed or the client left.
 class Batch : public std::enable_shared_from_this<Batch> {
  public:
-  Batch(SharedExchange e, SharedModel model)
-      : exchange_(std::move(e)), model_(std::move(model)), scheduler_(*model_->scheduler) {}
+  // begin: called once the first job waits no longer
+  Batch(SharedExchange e, SharedModel model, std::function<void()> begin)
+      : exchange_(std::move(e)),
+        model_(std::move(model)),
+        scheduler_(*model_->scheduler),
+        begin_(std::move(begin)) {}
 
   void submit(QueuedJob job, int64_t tokens) {
     const Moment received = exchange_->received;
@@ -30,12 +34,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
     Job asked{
         .request = std::move(job.request),
         .deadline = received + std::chrono::seconds(exchange_->service.options().queue_seconds)};
-    asked.on_start = [self = shared_from_this(), received] {
-      if (self->is_dropped_) return;
-      const std::chrono::duration<double> waited = Clock::now() - received;
-      self->exchange_->service.metrics().started(waited.count());
-      self->exchange_->start();
-    };
+    asked.on_start = [self = shared_from_this()] { self->started(); };
     asked.request.on_read = [self = shared_from_this()] {
       self->exchange_->reach(RequestPhase::decoding);
     };
@@ -51,6 +50,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
     try {
       const std::lock_guard lock(mutex_);  // it may end before its number is known
       if (is_dropped_) return exchange_->service.budget().give_back(tokens);
+      if (has_begun_) asked.deadline = Moment::max();
       *number = scheduler_.submit(std::move(asked));
       return void(jobs_[*number] = tokens);
     } catch (...) {
@@ -75,6 +75,26 @@ class Batch : public std::enable_shared_from_this<Batch> {
   }
 
  private:
+  // A job waits no longer. What was begun is finished: the others wait for as long as they must.
+  void started() {
+    const std::lock_guard hearing(callbacks_);
+    if (is_dropped_) return;
+    const std::chrono::duration<double> waited = Clock::now() - exchange_->received;
+    exchange_->service.metrics().started(waited.count());
+    exchange_->start();
+    if (has_begun_) return;
+    {
+      const std::lock_guard lock(mutex_);
+      has_begun_ = true;
+      for (const auto& [id, tokens] : jobs_) scheduler_.keep_waiting(id);
+    }
+    try {
+      if (begin_) begin_();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
   void hear(Request& request) {
     if (request.goes_on) {
       request.goes_on = [self = shared_from_this(),
@@ -142,16 +162,18 @@ class Batch : public std::enable_shared_from_this<Batch> {
   const SharedExchange exchange_;
   const SharedModel model_;
   Scheduler& scheduler_;
+  const std::function<void()> begin_;
   std::mutex callbacks_;             // held by each
   std::mutex mutex_;                 // of what follows
   std::map<int64_t, int64_t> jobs_;  // id: tokens
+  std::atomic<bool> has_begun_ = false;
   std::atomic<bool> is_dropped_ = false;
 };
 
 }  // namespace
 
 void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<QueuedJob> jobs,
-                std::function<void()> before) {
+                std::function<void()> begin) {
   Service& service = e->service;
   std::vector<int64_t> tokens;
   int64_t all = 0, width = 0;
@@ -170,17 +192,13 @@ void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<Q
     refuse("the request has {} sequences; at most {}", width, most_sequences(service));
   }
   take_room(*e, all);
-  const auto batch = std::make_shared<Batch>(e, model);
+  if (jobs.empty()) return begin ? begin() : void();
+  const auto batch = std::make_shared<Batch>(e, model, std::move(begin));
   e->on_gone([batch, &service] {
     batch->drop();
     service.engines().wake();
   });
-  if (!jobs.empty()) e->reach(RequestPhase::queued);
-  try {
-    if (before) before();
-  } catch (...) {
-    batch->fail(std::current_exception());
-  }
+  e->reach(RequestPhase::queued);
   for (size_t i = 0; i < jobs.size(); ++i) batch->submit(std::move(jobs[i]), tokens[i]);
   service.engines().wake();
 }

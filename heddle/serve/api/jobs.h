@@ -20,12 +20,13 @@ struct QueuedJob {
   int64_t prepare_tokens = 0;
 };
 
-/// Takes room for all jobs in the service's budget, calls `before`, and hands them to the model's
-/// engines. A job that waits too long, or fails, fails the exchange, and the others
-/// are dropped; so they are if the client leaves.
+/// Takes room for all jobs in the service's budget, and hands them to the model's engines. `begin`
+/// is called as the first of them waits no longer, on its engine's thread; of no jobs at once. A
+/// request of which no job begins in time fails, and so does one of which a job fails: the others
+/// are dropped, as they are if the client leaves.
 /// Errors: Refusal 429 where there is no room, 400 where there never is.
 /// model: one that writes tokens, which stays until its jobs have ended
 void start_jobs(const SharedExchange& e, const SharedModel& model, std::vector<QueuedJob> jobs,
-                std::function<void()> before = {});
+                std::function<void()> begin = {});
 
 }  // namespace heddle::serve

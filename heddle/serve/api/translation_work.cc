@@ -92,13 +92,11 @@ void check_language(const char* key, const std::string& asked, const std::string
 
 // Cuts or refuses a text that is too long whatever its tokens are. returns: whether it was cut
 bool fit_bytes(std::string& text, int64_t longest, bool truncates, size_t number) {
-  constexpr int64_t kBytes = 64;  // a token; words have 5, runs of spaces more
-  const int64_t most = kBytes * std::min(longest, int64_t{1} << 32);
-  if (std::ssize(text) <= most) return false;
+  if (!is_beyond(text.size(), longest)) return false;
   if (!truncates) {
     refuse("text {}: {} bytes; the model takes {} tokens", number, text.size(), longest);
   }
-  size_t end = static_cast<size_t>(most);
+  auto end = static_cast<size_t>(kMostBytesOfToken * longest);
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   text.resize(end);
   return true;
@@ -245,8 +243,8 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
                     [pending, i](std::span<const Hypothesis> found) { pending->take(i, found); }});
   }
   pending->work = std::move(work);
-  e->service.metrics().tokens_read(tokens);
-  start_jobs(e, pending->work.model, std::move(jobs), [pending, empty = std::move(empty)] {
+  start_jobs(e, pending->work.model, std::move(jobs), [pending, tokens, empty = std::move(empty)] {
+    pending->exchange->service.metrics().tokens_read(tokens);
     if (pending->work.on_start) pending->work.on_start();
     for (const size_t i : empty) pending->done(i);
     if (pending->results.empty()) pending->work.on_done(pending->work, pending->results);

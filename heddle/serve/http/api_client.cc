@@ -181,7 +181,8 @@ Json ApiClient::post(const std::string& path, const Json& body,
     }
     const std::string message = message_of(response.body(), status);
     const double wait = seconds_to_wait(response);
-    if (status == 429 && waited + wait <= options_.longest_wait) {
+    const bool is_busy = status == 429 || (status == 503 && response.count("retry-after") > 0);
+    if (is_busy && waited + wait <= options_.longest_wait) {
       if (options_.on_wait) options_.on_wait(wait, message);
       std::this_thread::sleep_for(std::chrono::duration<double>(wait));
       waited += wait;

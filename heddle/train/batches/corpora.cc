@@ -228,7 +228,15 @@ void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) co
         "train: {} and {} are of models that are told languages by tokens (mbart, m2m_100), and "
         "there is none; leave them out",
         field_name("source_language"), field_name("target_language"));
+  check(paths.val_data.empty(), ErrorKind::usage,
+        "train: translation holds out val.{} and val.{} beside its training text; leave `val_data` "
+        "out",
+        source_lang, target_lang);
   if (corpus != "files") {
+    check(data.empty(), ErrorKind::usage,
+          "train: the corpus {} is drawn, so `data` {} would not be read; leave it out, or set "
+          "`corpus` files",
+          corpus, data);
     const char* target = corpus == "agreement" ? "fr" : "de";
     check(source_lang == "en" && target_lang == target, ErrorKind::usage,
           "the corpus {0} is en to {1}, not {2} to {3}; set `source_lang` en `target_lang` {1}",
@@ -262,6 +270,34 @@ void write_pairs(const Phrasebook& book, const std::string& folder, const std::s
   write("train", book.train), write("val", book.val), write("test", book.test);
 }
 
+std::vector<std::string> held_out_targets(const Corpora& corpora) {
+  const TextEncoder sources = text_encoder(corpora.tokenizer);
+  const TextEncoder targets = text_encoder(corpora.target());
+  const TokenizedCorpus& val = corpora.val;
+  ParallelReader reader(corpora.held_out);
+  std::vector<std::string> lines;
+  std::string source, target;
+  // What was left out is left out here too: nothing kept has its ids.
+  while (std::ssize(lines) < val.size() && reader.next(source, target)) {
+    const int64_t i = std::ssize(lines);
+    if (val.source(i).ids() != sources.encode(source)) continue;
+    if (val.target(i).ids() == targets.encode(target)) lines.push_back(target);
+  }
+  check(std::ssize(lines) == val.size(), ErrorKind::data,
+        "{}: it was changed while it was read; run the command again", corpora.held_out.target);
+  return lines;
+}
+
+// Those of the training text, and of the model that is begun from: nothing if one is not known.
+std::optional<KnownWords> known_words(const std::string& texts, const std::string& from) {
+  std::optional<KnownWords> first = KnownWords();
+  if (!from.empty()) first = KnownWords::find(find_model_dir(from));
+  if (!first) return std::nullopt;
+  LineReader reader(texts);
+  return KnownWords::of_texts([&](std::string& line) { return reader.next(line); },
+                              *std::move(first));
+}
+
 Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
   const auto& own = config.task_config.as<PairFields>();
   own.check_data(config, paths);
@@ -286,13 +322,12 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
         text_encoder(tokenizers.source), log);
   };
   TokenizedCorpus train = open("train", pairs), val = open("val", held_out);
-  LineReader source(pairs.source);
-  auto words = KnownWords::of_texts([&](std::string& line) { return source.next(line); });
   return {std::move(tokenizers.source),
           std::move(tokenizers.target),
           std::move(train),
           std::move(val),
-          std::move(words),
+          held_out,
+          known_words(pairs.source, paths.from),
           std::move(tokens.marks),
           std::move(tokens.languages)};
 }

@@ -98,12 +98,17 @@ struct Corpora {
   Tokenizer tokenizer;                        ///< of both sides, or of the source
   std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has tokens of its own
   TokenizedCorpus train, val;
-  std::optional<KnownWords> known_source;  ///< of the training text; absent: they are too many
+  ParallelFiles held_out;                  ///< that `val` was made of
+  std::optional<KnownWords> known_source;  ///< in training; absent: too many, or unknown
   PairMarks marks;                         ///< around each pair
   LanguageNames languages;                 ///< that these tell a model which was begun from
 
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };
+
+/// The target lines that the pairs of `val` were made of, in their order: what a tokenizer does to
+/// a text (unknown characters, lower case) does not hide there.
+std::vector<std::string> held_out_targets(const Corpora& corpora);
 
 /// Writes a corpus as parallel text: {train,val,test}.{source,target} in the folder, in this order.
 void write_pairs(const Phrasebook& book, const std::string& folder, const std::string& source_lang,

@@ -152,8 +152,9 @@ void check_empty(const std::string& run) {
     if (is_temporary_name(name)) continue;
     // A start that was killed before it wrote train.json leaves state/lock alone.
     const std::string path = join_path(run, name);
-    const bool is_ours =
-        name == "state" && is_directory(path) && !path_exists(join_path(path, kManifestName));
+    const bool is_ours = name == "state" && is_directory(path) &&
+                         !path_exists(join_path(path, kManifestName)) &&
+                         StateFolder::holds_only_states(path);
     check(is_ours, ErrorKind::usage,
           "{} is not empty and holds no run of heddle (it has '{}'); choose another `out`", run,
           name);

@@ -199,6 +199,15 @@ std::optional<Progression> StateFolder::place(const std::string& folder) {
 
 bool StateFolder::holds_state() const { return path_exists(join_path(folder_, kManifestName)); }
 
+bool StateFolder::holds_only_states(const std::string& folder) {
+  return std::ranges::all_of(list_directory(folder), [&](const std::string& name) {
+    const bool is_weights = name.starts_with("snapshot-") || name.starts_with("weights-");
+    return !is_directory(join_path(folder, name)) &&
+           (name == kLockName || name == kManifestName || name == kSecondsName ||
+            is_temporary_name(name) || (is_weights && name.ends_with(".safetensors")));
+  });
+}
+
 void StateFolder::clear() {
   remove_path(join_path(folder_, kManifestName));
   remove_unnamed(folder_, Manifest());

@@ -113,6 +113,8 @@ class StateFolder {
   static std::optional<Progression> place(const std::string& folder);
   /// True if a state was committed here.
   bool holds_state() const;
+  /// Whether a folder holds nothing but what one of these writes there.
+  static bool holds_only_states(const std::string& folder);
   /// Removes all states.
   void clear();
   /// Writes a snapshot and commits it; removes what is not needed any more. moments: whole, one for

@@ -36,10 +36,8 @@ class TranslationTask final : public ModelTask {
     if (of_source > 0) source_sampler_.emplace(corpora_.tokenizer, of_source);
     if (of_target > 0) target_sampler_.emplace(corpora_.target(), of_target);
     if (wants_bleu() || own<Fields>().tuned_beam > 0) {
-      for (int64_t i = 0; i < corpora_.val.size(); ++i) {
-        sources_.push_back(source_of(i));
-        references_.push_back(held_out_target(i));
-      }
+      for (int64_t i = 0; i < corpora_.val.size(); ++i) sources_.push_back(source_of(i));
+      references_ = held_out_targets(corpora_);
     }
     if (!paths.from.empty()) take_base(paths.from);
     begin_model();
@@ -228,6 +226,7 @@ class TranslationTask final : public ModelTask {
                                 .scores = false,
                                 .precision = resolve_precision(config_.precision)};
     set_marks(options, corpora_.marks);
+    suppress_unknown(options.search, corpora_.target());
     std::vector<std::string> texts;
     for (const Translation& t : translate_ids(*translator_, sources, options)) {
       texts.push_back(corpora_.target().decode(t.ids));

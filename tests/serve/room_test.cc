@@ -1,0 +1,80 @@
+// Room: what is too long, waits too long, or would hold more than its share.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "heddle/base/json/json.h"
+#include "tests/serve/client.h"
+#include "tests/serve/running.h"
+
+namespace heddle::serve {
+namespace {
+
+// OpenAI's clients know it by its code.
+TEST(Room, a_prompt_that_is_too_long_has_a_code_and_no_advice_about_members_there_are_not) {
+  const Running running;
+  std::string words, bytes(1 << 19, ' ');
+  for (int i = 0; i < 100; ++i) words += "dog ";
+  const auto chat = [](const std::string& text) {
+    const Json message = Json::object({{"role", "user"}, {"content", text}});
+    return Json::object({{"messages", Json::array()}, {"max_tokens", 2}})
+        .dump()
+        .replace(13, 2, "[" + message.dump() + "]");
+  };
+  for (const std::string& text : {words, bytes}) {
+    for (const auto& [path, body] :
+         {std::pair{"/v1/completions", Json::object({{"prompt", text}}).dump()},
+          std::pair{"/v1/chat/completions", chat(text)}}) {
+      const Answer answer = post(running.port(), path, body);
+      EXPECT_EQ(answer.status, 400) << path;
+      const Json error = answer.json().at("error");
+      EXPECT_EQ(error.get_string("code"), "context_length_exceeded") << answer.body;
+      EXPECT_EQ(error.get_string("message").find("truncate"), std::string::npos) << answer.body;
+    }
+  }
+}
+
+// Else a few chats of a model with a long context would hold all that the server has room for.
+TEST(Room, a_chat_that_names_no_length_holds_room_for_a_share) {
+  ServiceOptions options = default_service();
+  options.cache_rows = 16 * 5;
+  const Running running(options);
+  const auto tokens_of = [&](const std::string& more) {
+    const Answer answer = post(running.port(), "/v1/chat/completions",
+                               R"({"messages": [{"role": "user", "content": "a"}],
+                                   "temperature": 0)" +
+                                   more + "}");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json().at("usage").get_int("completion_tokens");
+  };
+  EXPECT_LE(tokens_of(""), 5);
+  EXPECT_LE(tokens_of(R"(, "max_tokens": 9)"), 9);
+}
+
+TEST(Room, a_stream_that_waits_too_long_is_refused_as_others_are) {
+  ServiceOptions options = default_service();
+  options.queue_seconds = 0;
+  const Running running(options);
+  for (const auto& [path, body] :
+       {std::pair{"/v1/completions", R"({"prompt": "the dog", "stream": true})"},
+        std::pair{"/v1/translations", R"({"text": "a dog", "stream": true})"}}) {
+    const Answer answer = post(running.port(), path, body);
+    EXPECT_EQ(answer.status, 503) << path << answer.body;
+    EXPECT_NE(answer.head.find("retry-after: "), std::string::npos) << answer.head;
+    EXPECT_EQ(answer.json().at("error").get_string("code"), "timeout") << answer.body;
+  }
+}
+
+TEST(Room, models_that_are_served_no_longer_are_not_among_the_metrics) {
+  ServerMetrics metrics;
+  const std::pair<std::string, std::string> before[] = {{"m", "gpt2"}, {"n", "bert"}};
+  metrics.models(before);
+  metrics.models(std::array{std::pair<std::string, std::string>("m", "qwen3")});
+  const std::string text = metrics.text({});
+  EXPECT_NE(text.find(R"(heddle_model_info{name="m",type="qwen3"} 1)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("gpt2"), std::string::npos) << text;
+  EXPECT_EQ(text.find("bert"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace heddle::serve
