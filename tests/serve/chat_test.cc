@@ -122,6 +122,36 @@ TEST(Chat, log_probabilities_are_those_of_the_search_and_come_with_their_text) {
   }
 }
 
+// Bytes of a character are tokens of their own, and special tokens are no text.
+TEST(Chat, offsets_of_tokens_are_their_places_in_the_text) {
+  const Running running;
+  size_t special = 0;
+  for (int seed = 1; seed <= 20; ++seed) {
+    const Json body = Json::object({{"prompt", "the dog"},
+                                    {"max_tokens", 16},
+                                    {"logprobs", 0},
+                                    {"temperature", 5},
+                                    {"seed", seed}});
+    const Json choice =
+        post(running.port(), "/v1/completions", body.dump()).json().at("choices").as_array().at(0);
+    const std::string text = choice.get_string("text");
+    const Json& tokens = choice.at("logprobs").at("tokens");
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const std::string token = tokens.as_array()[i].as_string();
+      const int64_t offset = choice.at("logprobs").at("text_offset").as_array()[i].as_int();
+      ASSERT_LE(offset, count_characters(text));
+      if (token.find(kUnknownCharacter) != token.npos || token.starts_with("<")) {
+        ++special;
+        continue;
+      }
+      size_t at = 0;
+      for (int64_t n = 0; n < offset; ++n) static_cast<void>(next_code_point(text, at));
+      EXPECT_TRUE(text.substr(at).starts_with(token)) << seed << " " << i << " " << choice.dump();
+    }
+  }
+  EXPECT_GT(special, 0u);
+}
+
 TEST(Chat, json_comes_where_it_is_asked_for) {
   Running running;
   Json body = Json::parse(

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "heddle/base/json/json.h"
 #include "tests/serve/client.h"
@@ -63,6 +65,19 @@ TEST(Room, a_stream_that_waits_too_long_is_refused_as_others_are) {
     EXPECT_NE(answer.head.find("retry-after: "), std::string::npos) << answer.head;
     EXPECT_EQ(answer.json().at("error").get_string("code"), "timeout") << answer.body;
   }
+}
+
+// Else clients of a slow server would come back long before there is room.
+TEST(Room, the_time_until_there_is_room_counts_all_in_which_there_was_work) {
+  Service service(default_service());
+  ASSERT_TRUE(service.budget().take(1200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  service.worked_off(1200);
+  EXPECT_GT(service.seconds_for(1000), 0.9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // idle
+  ASSERT_TRUE(service.budget().take(1200));
+  service.worked_off(1200);
+  EXPECT_LT(service.seconds_for(1000), 0.9);
 }
 
 TEST(Room, models_that_are_served_no_longer_are_not_among_the_metrics) {

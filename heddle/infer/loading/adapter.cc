@@ -210,8 +210,7 @@ CopiedWeights copy_weights(const nn::Parameters& from, const Model& from_model, 
                           : is_moved    ? with_rows(source.value(), *order)
                                         : source.value();
     check(values.shape() == p->shape(), ErrorKind::data,
-          "'{}' is {} in the model that is begun from, but {} here; its sizes are that model's: "
-          "leave "
+          "'{}' is {} in the model that is begun from, but {} here; sizes are that model's: leave "
           "their flags and fields out",
           p->name(), values.shape().str(), p->shape().str());
     std::memcpy(p->value().data<float>(), values.data<float>(),

@@ -32,14 +32,19 @@ struct GrowingChoice {
   Json tool_calls = Json::array();
   std::vector<ChosenToken> tokens = {};  // if log probabilities are wanted
   size_t sent = 0, told = 0;             // of them, of bytes of the content
-  int64_t before = 0;                    // characters of the text before the last token
+  int64_t offset = 0;                    // of the last token
   std::string reason = {};               // why it ended
 };
 
-// Characters of a text but for one that is unfinished at its end.
-int64_t whole_characters(std::string_view text) {
-  while (text.ends_with(kUnknownCharacter)) text.remove_suffix(kUnknownCharacter.size());
-  return count_characters(text);
+// Where a token's text begins, in characters of the text: a part of a character where that does.
+int64_t offset_of(std::string_view before, std::string_view after, bool is_part) {
+  if (is_part) {
+    while (before.ends_with(kUnknownCharacter)) before.remove_suffix(kUnknownCharacter.size());
+    return count_characters(before);
+  }
+  auto same = static_cast<size_t>(std::ranges::mismatch(before, after).in1 - before.begin());
+  while (same > 0 && same < after.size() && is_continuation(after[same])) --same;
+  return count_characters(after.substr(0, same));
 }
 
 // What a choice looks like: of a chat a message or what comes to it, else a text.
@@ -188,9 +193,16 @@ class Choices {
   // A token that was chosen: whether the choice goes on. Never throws: others run beside it.
   bool goes_on(size_t prompt, const Hypothesis& h) try {
     const size_t i = number(prompt, h.sample);
-    if (work_.top_log_probs >= 0) choices_[i].before = whole_characters(choices_[i].text.text());
-    const bool is_read = choices_[i].text.read(h.ids);
-    if (work_.top_log_probs < 0) send_new(i);
+    GrowingChoice& choice = choices_[i];
+    if (work_.top_log_probs < 0) {
+      const bool is_read = choice.text.read(h.ids);
+      send_new(i);
+      return is_read;
+    }
+    const std::string before = choice.text.text();
+    const bool is_read = choice.text.read(h.ids);
+    const std::string bytes = token_bytes(*work_.model->loaded().tokenizer, h.ids.back());
+    choice.offset = offset_of(before, choice.text.text(), first_invalid_utf8(bytes).has_value());
     return is_read;
   } catch (...) {
     exchange_->fail(std::current_exception());
@@ -203,7 +215,7 @@ class Choices {
         if (h.ids.size() == step.before[static_cast<size_t>(h.parent)].ids.size()) continue;  // end
         const size_t i = number(prompt, h.sample);
         ChosenToken chosen{
-            .token = {h.ids.back(), h.log_ps.back()}, .top = {}, .offset = choices_[i].before};
+            .token = {h.ids.back(), h.log_ps.back()}, .top = {}, .offset = choices_[i].offset};
         if (work_.top_log_probs > 0) {
           chosen.top = best_tokens(step.logits.slice(0, h.parent, 1),
                                    {.count = std::min(work_.top_log_probs, step.logits.size(1))});

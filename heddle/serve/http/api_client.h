@@ -23,9 +23,8 @@ class ApiClient {
  public:
   struct Options {
     ServerUrl server;
-    std::string key = {};  ///< shown as Bearer; "": none
-    double longest_wait =
-        120;  ///< seconds in all, where the server has no room (429), or says when (503)
+    std::string key = {};       ///< shown as Bearer; "": none
+    double longest_wait = 120;  ///< seconds in all, where the server says when (429, 503)
     /// Hears before each wait how long it is, and why.
     std::function<void(double seconds, const std::string& message)> on_wait = {};
   };
