@@ -165,6 +165,13 @@ TEST_F(TaughtRun, teacher_that_is_none_is_refused) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(folder_ / "student/train.json")));
 }
 
+TEST_F(TaughtRun, held_out_text_is_read_before_the_teacher_works) {
+  testing::write_file(folder_ / "data/val.en", text("data/val.en") + "one more line\n");
+  std::filesystem::resize_file(folder_ / "teacher/best/model.safetensors", 100);
+  expect_error(ErrorKind::data, {"val.en", "41"},
+               [&] { train(student("sequence"), "student", folder_ / "teacher"); });
+}
+
 TEST_F(TaughtRun, tokenizer_of_one_segmentation_is_refused_before_the_teacher_works) {
   TrainConfig config = student("sequence");
   const std::string given = folder_ / "given";

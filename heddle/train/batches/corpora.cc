@@ -32,12 +32,22 @@ std::string write_generated(const PairFields& own, const std::string& run) {
   return folder;
 }
 
+// Reads the text once, so that what is wrong with it is said with its place, and at once.
+void check_lines(const ParallelFiles& files) {
+  ParallelReader reader(files);
+  std::string source, target;
+  while (reader.next(source, target)) {
+  }
+}
+
 // The pairs to train on: those of the folder, or a teacher's of their sources, in RUN/data.
 ParallelFiles training_pairs(const TrainConfig& config, const RunPaths& paths,
                              const std::string& folder, const std::string& run) {
   const auto& own = config.task_config.as<PairFields>();
   const ParallelFiles pairs = find_parallel(folder, "train", own.source_lang, own.target_lang);
   if (paths.teacher.empty() || own.teaching == "word") return pairs;
+  // What would end the run behind hours of a teacher's work is said before.
+  check_lines(find_parallel(folder, "val", own.source_lang, own.target_lang));
   const std::string data = join_path(run, "data");
   make_directories(data);
   return taught_pairs(pairs, data,
@@ -46,14 +56,6 @@ ParallelFiles training_pairs(const TrainConfig& config, const RunPaths& paths,
                        .keeps = own.teaching == "added",
                        .languages = own.languages(),
                        .precision = resolve_precision(config.precision)});
-}
-
-// Reads the text once, so that what is wrong with it is said with its place, and at once.
-void check_lines(const ParallelFiles& files) {
-  ParallelReader reader(files);
-  std::string source, target;
-  while (reader.next(source, target)) {
-  }
 }
 
 // One vocabulary of a run: where it lies, what it is trained on, and the size it must have.
