@@ -318,8 +318,8 @@ std::string flags_section(const CommandDescription& command) {
 constexpr const char* kExitStatus = R"(.SH EXIT STATUS
 0 success; 2 a wrong command, flag or field; 3 a file that is not what it should be; 4 tensors whose
 sizes do not fit; 5 a device that lacks what is asked; 6 the system (a full disk, no permission, no
-memory); 7 other ranks of the run; 70 a bug of heddle; 129, 130 and 143 after SIGHUP, SIGINT and SIGTERM. Results
-go to standard output, messages to standard error.
+memory); 7 other ranks of the run; 70 a bug of heddle; 129, 130 and 143 after SIGHUP, SIGINT and
+SIGTERM. Results go to standard output, messages to standard error.
 )";
 
 std::string page(const CommandDescription& root, const CommandDescription& command,

@@ -109,7 +109,9 @@ std::optional<Manifest> load_manifest(const std::string& folder) {
   return manifest;
 }
 
-std::vector<std::string> remove_unnamed(const std::string& folder, const Manifest& manifest) {
+std::vector<std::string> remove_unnamed(
+    const std::string& folder, const Manifest& manifest,
+    const std::function<bool(const std::string& name)>& is_ours) {
   namespace fs = std::filesystem;
   std::set<std::string> kept = {kManifestName, kLockName};
   for (const ManifestFile& file : manifest.files) kept.insert(file.name);
@@ -119,7 +121,8 @@ std::vector<std::string> remove_unnamed(const std::string& folder, const Manifes
        it.increment(error)) {
     const std::string name = it->path().lexically_relative(folder).string();
     const bool is_folder = it->is_directory() && !it->is_symlink();
-    if (!is_folder && !kept.contains(name)) unnamed.push_back(name);
+    if (is_folder || kept.contains(name) || (is_ours && !is_ours(name))) continue;
+    unnamed.push_back(name);
   }
   if (error) fail_errno("cannot list the folder", folder, error.value());
   std::sort(unnamed.begin(), unnamed.end());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,8 +47,11 @@ Manifest commit_manifest(const std::string& folder, const Json& content,
 std::optional<Manifest> load_manifest(const std::string& folder);
 
 /// Removes from the folder, and those in it, what killed saves have left: each file that neither
-/// the manifest names nor a lock holds. Gives the names of the removed ones.
-std::vector<std::string> remove_unnamed(const std::string& folder, const Manifest& manifest);
+/// the manifest names nor a lock holds, if `is_ours` says so of its name ("sub/file"); null: of
+/// all. Gives the names of the removed ones.
+std::vector<std::string> remove_unnamed(
+    const std::string& folder, const Manifest& manifest,
+    const std::function<bool(const std::string& name)>& is_ours = nullptr);
 
 /// Keeps a second process from working on the same folder, as long as it lives and the process
 /// does. Errors: usage if another process holds the folder; system if it cannot be written.

@@ -130,7 +130,6 @@ void EngineThreads::run(size_t index) {
     } catch (const std::exception& error) {
       log_error("serve: {}", error.what());
     }
-    task = {};
     for (const auto& scheduler : schedulers) {
       if (scheduler->has_work(index)) scheduler->step(Clock::now(), index);
     }

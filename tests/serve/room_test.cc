@@ -18,10 +18,9 @@ TEST(Room, a_prompt_that_is_too_long_has_a_code_and_no_advice_about_members_ther
   std::string words, bytes(1 << 19, ' ');
   for (int i = 0; i < 100; ++i) words += "dog ";
   const auto chat = [](const std::string& text) {
-    const Json message = Json::object({{"role", "user"}, {"content", text}});
-    return Json::object({{"messages", Json::array()}, {"max_tokens", 2}})
-        .dump()
-        .replace(13, 2, "[" + message.dump() + "]");
+    Json messages = Json::array();
+    messages.push_back(Json::object({{"role", "user"}, {"content", text}}));
+    return Json::object({{"messages", std::move(messages)}, {"max_tokens", 2}}).dump();
   };
   for (const std::string& text : {words, bytes}) {
     for (const auto& [path, body] :
@@ -50,7 +49,9 @@ TEST(Room, a_chat_that_names_no_length_holds_room_for_a_share) {
     return answer.json().at("usage").get_int("completion_tokens");
   };
   EXPECT_LE(tokens_of(""), 5);
-  EXPECT_LE(tokens_of(R"(, "max_tokens": 9)"), 9);
+  const int64_t asked = tokens_of(R"(, "max_tokens": 9)");
+  EXPECT_GT(asked, 5);
+  EXPECT_LE(asked, 9);
 }
 
 TEST(Room, a_stream_that_waits_too_long_is_refused_as_others_are) {

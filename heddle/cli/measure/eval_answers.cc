@@ -181,12 +181,10 @@ inspect::Page page_of(const LoadedModel& model, std::span<const train::ClassExam
 // Prints a report, and where one is asked for writes its page.
 template <class Report, class PageOf>
 void give(const EvalFlags& flags, const Report& report, const PageOf& page_of) {
-  if constexpr (requires { report.score.sums.predicted; }) {
-    check(report.score.sums.predicted > 0, ErrorKind::data,
-          "{}: nothing there can be predicted: all of its tokens are special, or unknown to the "
-          "vocabulary of {}",
-          flags.data, flags.model);
-  }
+  check(report.score.sums.predicted > 0, ErrorKind::data,
+        "{}: nothing there can be predicted: all of its tokens are special, or unknown to the "
+        "vocabulary of {}",
+        flags.data, flags.model);
   check(!std::isnan(report.score.loss()), ErrorKind::data,
         "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
         flags.model);

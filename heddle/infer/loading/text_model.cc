@@ -205,13 +205,9 @@ LoadedModel load_prompt_model(const std::string& path) {
   return model;
 }
 
-PromptTooLong::PromptTooLong(const std::string& where, int64_t tokens, int64_t longest)
-    : Error(
-          ErrorKind::data,
-          fmt::format("{} has {} tokens; the model takes {} at most. Shorten it, or keep its last "
-                      "tokens with `truncate`",
-                      where, tokens, longest)),
-      plain_(fmt::format("{} has {} tokens; the model takes {} at most", where, tokens, longest)) {}
+PromptTooLong::PromptTooLong(const std::string& plain)
+    : Error(ErrorKind::data, plain + ". Shorten it, or keep its last tokens with `truncate`"),
+      plain_(plain) {}
 
 std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where, const PromptOptions& options,
@@ -243,7 +239,10 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> i
   nn::check_ids(ids, model.tokens().vocab_size(), where);
   const auto length = static_cast<int64_t>(ids.size());
   if (length <= longest) return ids;
-  if (!options.truncate) throw PromptTooLong(where, length, longest);
+  if (!options.truncate) {
+    throw PromptTooLong(
+        fmt::format("{} has {} tokens; the model takes {} at most", where, length, longest));
+  }
   ++cut;
   ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));
   return ids;

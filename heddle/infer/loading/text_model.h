@@ -79,8 +79,8 @@ struct PromptOptions {
 /// Says that a prompt is longer than the model takes.
 class PromptTooLong : public Error {
  public:
-  PromptTooLong(const std::string& where, int64_t tokens, int64_t longest);
-  /// The same without advice to cut it.
+  explicit PromptTooLong(const std::string& plain);
+  /// The message without advice to cut it.
   const std::string& plain() const { return plain_; }
 
  private:

@@ -17,15 +17,17 @@ void refuse_what_is_not_there(const Json& body) {
                         "guided_grammar", "structured_outputs", "grammar"});
 }
 
+// As OpenAI's clients know it.
 [[noreturn]] void refuse_length(std::string message) {
   throw Refusal{.message = std::move(message), .code = "context_length_exceeded"};
 }
 
-// As OpenAI's clients know it.
-std::vector<int32_t> ids_within(const LoadedModel& model, std::vector<int32_t> ids,
+// Of a text or of ids.
+template <class Prompt>
+std::vector<int32_t> ids_within(const LoadedModel& model, Prompt prompt,
                                 const std::string& where) try {
   int64_t cut = 0;
-  return prompt_ids(model, std::move(ids), where, {}, cut);
+  return prompt_ids(model, std::move(prompt), where, {}, cut);
 } catch (const PromptTooLong& error) {
   refuse_length(error.plain());
 }
@@ -80,12 +82,7 @@ void take_prompts(const Exchange& e, const Json& body, GenerationWork& work) {
   for (size_t i = 0; i < work.texts.size(); ++i) {
     const std::string where = fmt::format("prompt {}", i + 1);
     check_bytes(model, work.texts[i].size(), where);
-    try {
-      int64_t cut = 0;
-      work.prompts.push_back(prompt_ids(model, work.texts[i], where, {}, cut));
-    } catch (const PromptTooLong& error) {
-      refuse_length(error.plain());
-    }
+    work.prompts.push_back(ids_within(model, work.texts[i], where));
   }
 }
 

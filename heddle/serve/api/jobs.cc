@@ -82,10 +82,9 @@ class Batch : public std::enable_shared_from_this<Batch> {
     const std::chrono::duration<double> waited = Clock::now() - exchange_->received;
     exchange_->service.metrics().started(waited.count());
     exchange_->start();
-    if (has_begun_) return;
     {
       const std::lock_guard lock(mutex_);
-      has_begun_ = true;
+      if (std::exchange(has_begun_, true)) return;
       for (const auto& [id, tokens] : jobs_) scheduler_.keep_waiting(id);
     }
     try {
@@ -166,7 +165,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
   std::mutex callbacks_;             // held by each
   std::mutex mutex_;                 // of what follows
   std::map<int64_t, int64_t> jobs_;  // id: tokens
-  std::atomic<bool> has_begun_ = false;
+  bool has_begun_ = false;
   std::atomic<bool> is_dropped_ = false;
 };
 

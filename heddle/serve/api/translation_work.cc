@@ -97,7 +97,7 @@ bool fit_bytes(std::string& text, int64_t longest, bool truncates, size_t number
     refuse("text {}: {} bytes; the model takes {} tokens", number, text.size(), longest);
   }
   auto end = static_cast<size_t>(kMostBytesOfToken * longest);
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  while (end > 0 && is_continuation(text[end])) --end;
   text.resize(end);
   return true;
 }

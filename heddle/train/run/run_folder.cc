@@ -40,14 +40,16 @@ bool move_entry(const std::string& from, const std::string& to, const std::strin
   return true;
 }
 
-// All that a run writes but the lock; train.json last, which says that it is all there.
+// All that a run writes but the lock, and nothing else; train.json last, which says that it is all
+// there.
 bool move_run(const std::string& from, const std::string& to) {
   const std::string from_state = join_path(from, "state"), to_state = join_path(to, "state");
   bool has_moved = false;
   if (is_directory(from_state)) {
     make_directories(to_state);
     for (const std::string& name : list_directory(from_state)) {
-      if (name != kLockName) has_moved = move_entry(from_state, to_state, name) || has_moved;
+      if (name == kLockName || !StateFolder::owns(name)) continue;
+      has_moved = move_entry(from_state, to_state, name) || has_moved;
     }
     sync_directory(to_state);
   }

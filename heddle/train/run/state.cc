@@ -199,18 +199,22 @@ std::optional<Progression> StateFolder::place(const std::string& folder) {
 
 bool StateFolder::holds_state() const { return path_exists(join_path(folder_, kManifestName)); }
 
+bool StateFolder::owns(const std::string& name) {
+  if (name.find('/') != name.npos) return false;
+  const bool is_weights = name.starts_with("snapshot-") || name.starts_with("weights-");
+  return name == kLockName || name == kManifestName || name == kSecondsName ||
+         is_temporary_name(name) || (is_weights && name.ends_with(".safetensors"));
+}
+
 bool StateFolder::holds_only_states(const std::string& folder) {
   return std::ranges::all_of(list_directory(folder), [&](const std::string& name) {
-    const bool is_weights = name.starts_with("snapshot-") || name.starts_with("weights-");
-    return !is_directory(join_path(folder, name)) &&
-           (name == kLockName || name == kManifestName || name == kSecondsName ||
-            is_temporary_name(name) || (is_weights && name.ends_with(".safetensors")));
+    return owns(name) && !is_directory(join_path(folder, name));
   });
 }
 
 void StateFolder::clear() {
   remove_path(join_path(folder_, kManifestName));
-  remove_unnamed(folder_, Manifest());
+  remove_unnamed(folder_, Manifest(), owns);
   manifest_.reset();
 }
 
@@ -235,7 +239,7 @@ std::optional<Progression> StateFolder::load(
   manifest_ = load_manifest(folder_);
   if (!manifest_) return std::nullopt;
   Progression p = read_state(folder_, *manifest_, parameters, optimizer, carried, accept);
-  remove_unnamed(folder_, *manifest_);
+  remove_unnamed(folder_, *manifest_, owns);
   return p;
 }
 
@@ -267,7 +271,7 @@ void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
   }
   for (const KeptWeights& k : p.kept) names.push_back(weights_name(k.update));
   manifest_ = commit_manifest(folder_, content_of(p), names, manifest_ ? &*manifest_ : nullptr);
-  remove_unnamed(folder_, *manifest_);
+  remove_unnamed(folder_, *manifest_, owns);
 }
 
 void StateFolder::keep_weights(int64_t update, const nn::Parameters& parameters) {

@@ -113,7 +113,9 @@ class StateFolder {
   static std::optional<Progression> place(const std::string& folder);
   /// True if a state was committed here.
   bool holds_state() const;
-  /// Whether a folder holds nothing but what one of these writes there.
+  /// Whether these write a file of that name; what else is in the folder is somebody's, and stays.
+  static bool owns(const std::string& name);
+  /// Whether a folder holds nothing but such files.
   static bool holds_only_states(const std::string& folder);
   /// Removes all states.
   void clear();
