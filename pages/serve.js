@@ -111,7 +111,8 @@
       if (!text) { shown = null; result.replaceChildren(); others.replaceChildren(); return; }
       const asked = languages();
       const json = await read(await ask("/v1/translations",
-        {model: model.id, text, ...asked, beam: Number(beam.value), n_best: Math.min(4, Number(beam.value)), alignment: "hard"}, signal));
+        {model: model.id, text, ...asked, beam: Number(beam.value), n_best: Math.min(4, Number(beam.value)),
+          ...(model.alignment ? {alignment: "hard"} : {})}, signal));
       show(text, json.translations[0], asked);
     });
     source.addEventListener("input", write);

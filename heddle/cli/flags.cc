@@ -2,6 +2,7 @@
 #include "heddle/cli/flags.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <tuple>
 
@@ -90,16 +91,17 @@ bool is_page_name(const std::string& path) {
   return path.ends_with(".html") || path.ends_with(".htm");
 }
 
-void check_page_name(const std::string& path) {
-  check(path.empty() || is_page_name(path), ErrorKind::usage,
+bool wants_page(const std::string& path) {
+  if (path.empty()) return false;
+  std::error_code none_there;
+  const auto status = std::filesystem::status(path, none_there);
+  const bool is_no_file = exists(status) && !is_regular_file(status);
+  check(is_page_name(path) || is_no_file, ErrorKind::usage,
         "--page is '{}', and a page is called FILE.html; results go to the standard output: "
         "add '> {}'",
         path, path);
-}
-
-bool wants_page(const std::string& path) {
-  if (!path.empty()) inspect::check_output(path, "the page");
-  return !path.empty();
+  inspect::check_output(path, "the page");
+  return true;
 }
 
 void write_page(const char* command, const std::string& what, const std::string& path,
@@ -306,6 +308,8 @@ inspect::Subject open_subject(const InspectFlags& flags) {
                                   .target_language = flags.target_language,
                                   .truncate = flags.truncate,
                                   .precision = apply_compute_flags(flags.compute)};
+  check(flags.has_source.count() == 0 || flags.ids.empty(), ErrorKind::usage,
+        "--text and --ids exclude each other");
   check_reads_texts(flags.model);
   check(flags.has_source.count() > 0 || !flags.ids.empty(), ErrorKind::usage,
         "--text is missing; give a sentence, as in --text \"a man rides a horse\" (or --ids for a "

@@ -57,10 +57,9 @@ Option add_page_flag(Subcommand& command, std::string& path, const char* help,
                      const char* names = "--page");
 /// Whether it is a name that pages have: FILE.html, or .htm.
 bool is_page_name(const std::string& path);
-/// Where -o is a page's flag, beside results that are printed: they were meant by another name.
-/// Errors: usage for one, unless it is empty.
-void check_page_name(const std::string& path);
-/// Whether a page is asked for (`path` is not empty). Errors: see inspect::check_output().
+/// Whether a page is asked for (`path` is not empty). Errors: usage for another name than pages
+/// have, unless it is that of a device or a pipe: results were meant, which are printed; those of
+/// inspect::check_output().
 bool wants_page(const std::string& path);
 /// Writes the page, and says so: "eval: a page in FILE.html; open it in a browser".
 void write_page(const char* command, const std::string& what, const std::string& path,

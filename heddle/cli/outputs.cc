@@ -81,7 +81,7 @@ bool is_read_there(const std::string& file, const std::string& folder) {
 
 void check_output(const Given& output, const Given& input) {
   check(!are_same(output.path, input.path), ErrorKind::usage,
-        "{} is read ({}), and would be overwritten by {}; name another file", input.path,
+        "{} is read ({}), and would be overwritten by {}; name another file", output.path,
         input.flag, output.flag);
   const bool is_hit = is_directory(input.path) && lies_inside(output.path, input.path) &&
                       is_read_there(output.path, input.path);
@@ -95,6 +95,7 @@ void check_output(const Given& output, const Given& input) {
 void check_outputs(const Subcommand& program) {
   Files files;
   collect(program, files);
+  files.read.push_back({"standard input", "/dev/stdin"});
   for (size_t i = 0; i < files.written.size(); ++i) {
     const Given& output = files.written[i];
     if (!is_replaced(output.path)) continue;

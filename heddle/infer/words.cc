@@ -218,13 +218,13 @@ size_t best_source(const Tensor& map, const WordSpan& target, std::span<const Wo
   return best;
 }
 
+}  // namespace
+
 void check_attends(const EncoderDecoderFacts& c) {
   check(c.cross_attention_layers > 0, ErrorKind::data,
         "this model has no attention over its source, by which words could be aligned: it sees one "
         "fixed context (attention_scoring none)");
 }
-
-}  // namespace
 
 int64_t aligning_layer(const EncoderDecoderFacts& c) {
   return aligning_layer(c.cross_attention_layers);

@@ -70,6 +70,8 @@ struct AlignmentOptions {
 /// else the last. Source: Garg et al. 2019, "Jointly Learning to Align and Translate", section 4.1.
 int64_t aligning_layer(const EncoderDecoderFacts& facts);
 
+/// Errors: data for a model without attention over its source, which aligns nothing.
+void check_attends(const EncoderDecoderFacts& facts);
 /// Errors: `kind` for a layer or head that the model does not have.
 void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& options,
                      ErrorKind kind = ErrorKind::usage);

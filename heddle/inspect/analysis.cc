@@ -78,6 +78,8 @@ class Analyzer {
     check(w.window >= 0, ErrorKind::usage, "`window` is {}; it must be at least 1, or 0 for none",
           w.window);
     if (a_.has_image) return fill_image();
+    check(both_ != nullptr || w.target == 0, ErrorKind::usage,
+          "`target_length` is of encoder-decoders; {} reads one sequence", a_.name);
     const auto* const ordered = made_->as<WithOrder>();
     const int64_t least = ordered != nullptr && ordered->runs_backwards() ? 2 : 1;
     const bool is_learned =

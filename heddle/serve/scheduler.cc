@@ -50,7 +50,7 @@ bool Scheduler::has_work(size_t engine) const {
   const std::lock_guard lock(mutex_);
   const Lane& lane = *lanes_[engine];
   if (lane.width > 0 || !lane.cancelled.empty()) return true;
-  if (waiting_.empty() || !has_room(waiting_.begin()->second, rows_, 0)) return false;
+  if (those_with_room(lane, 1).empty()) return false;
   const auto is_free = [](const auto& other) { return other->width == 0; };
   const auto behind = std::span(lanes_).subspan(engine + 1);
   return std::ranges::count_if(behind, is_free) < std::ssize(waiting_);
@@ -152,46 +152,71 @@ void Scheduler::end_late(Moment now) {
   }
 }
 
-// Of those that wait, how many the engine takes: the first that there is room for, up to its share;
-// none where more are worth waiting for. With the lock.
-size_t Scheduler::count_of_those_that_join(Lane& lane) const {
+// Of those that wait, so many that the engine has room for, up to its share. With the lock.
+auto Scheduler::those_with_room(const Lane& lane, size_t most) const
+    -> std::vector<WaitingJobs::const_iterator> {
   const auto engines = std::ssize(lanes_);
   const int64_t share = (width_ + waiting_width_ + engines - 1) / engines;
-  int64_t rows = rows_, width = lane.width, tokens = 0;
-  size_t count = 0;
-  bool has_prompt = false, is_prepared = false;
-  for (const auto& [id, waiting] : waiting_) {
-    if (width >= share || !has_room(waiting, rows, width) || is_prepared) break;
+  int64_t rows = rows_, width = lane.width, source_rows = 0;
+  int passed = 0;
+  int64_t may_pass = most_rows_;  // rows that those that have no room still let pass
+  std::vector<WaitingJobs::const_iterator> found;
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+    const Waiting& waiting = at->second;
+    if (width >= share || found.size() == most) break;
+    const bool has_room =
+        rows + waiting.rows <= most_rows_ && (width == 0 || width + waiting.width <= most_width_);
+    if (!has_room || waiting.rows > may_pass) {
+      if (passed++ == kMostPassed) break;
+      may_pass = std::min(may_pass, waiting.rows - waiting.passed);
+      continue;
+    }
+    if (passed > 0) may_pass -= waiting.rows;
     rows += waiting.rows, width += waiting.width;
-    tokens += waiting.job.request.source_rows();
-    has_prompt |= waiting.job.request.source_rows() == 0;
-    is_prepared = waiting.job.prepare != nullptr;
-    ++count;
+    source_rows += waiting.job.request.source_rows();
+    found.push_back(at);
+    if (waiting.job.prepare || (lane.width > 0 && source_rows >= kMostSourceRows)) break;
   }
-  if (count == 0) return 0;
-  const bool is_worth = 4 * (width - lane.width) >= lane.width || has_prompt || is_prepared ||
-                        tokens >= kWorthTokens || lane.held >= kMostHeld;
-  lane.held = is_worth ? 0 : lane.held + 1;
-  return is_worth ? count : 0;
+  return found;
 }
 
-// Beside jobs of so many rows, and of such a width on the same engine.
-bool Scheduler::has_room(const Waiting& job, int64_t rows, int64_t width) const {
-  return rows + job.rows <= most_rows_ && (width == 0 || width + job.width <= most_width_);
+// Whether the engine takes these now, as more that may come are not worth waiting for.
+bool Scheduler::is_worth(const Lane& lane,
+                         std::span<const WaitingJobs::const_iterator> joining) const {
+  int64_t width = 0, tokens = 0;
+  bool takes_no_pass = false;  // that others could share: a prompt, or one that is prepared
+  for (const auto& at : joining) {
+    const int64_t source_rows = at->second.job.request.source_rows();
+    width += at->second.width, tokens += source_rows;
+    takes_no_pass |= source_rows == 0 || at->second.job.prepare;
+  }
+  return 4 * width >= lane.width || takes_no_pass || tokens >= kWorthTokens ||
+         lane.held >= kMostHeld;
 }
 
 // Those that join are counted as running from here on. With the lock.
 Scheduler::WaitingJobs Scheduler::take(size_t number) {
   Lane& lane = *lanes_[number];
   WaitingJobs taken;
-  for (size_t count = count_of_those_that_join(lane); count > 0; --count) {
-    auto first = waiting_.extract(waiting_.begin());
-    auto& [job, rows, width] = first.mapped();
+  const auto joining = those_with_room(lane, waiting_.size());
+  if (joining.empty()) return taken;
+  if (!is_worth(lane, joining)) {
+    ++lane.held;
+    return taken;
+  }
+  lane.held = 0;
+  for (const auto& at : joining) {
+    auto next = waiting_.extract(at);
+    auto& [job, rows, width, passed] = next.mapped();
+    for (auto& [id, waiting] : waiting_) {
+      if (id > next.key()) break;
+      waiting.passed += rows;
+    }
     rows_ += rows, width_ += width, lane.width += width, waiting_width_ -= width;
     running_.emplace(
-        first.key(),
+        next.key(),
         Running{.lane = number, .rows = rows, .width = width, .on_end = std::move(job.on_end)});
-    taken.insert(taken.end(), std::move(first));
+    taken.insert(taken.end(), std::move(next));
   }
   return taken;
 }

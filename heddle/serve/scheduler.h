@@ -41,6 +41,9 @@ struct Job {
 /// those that are done leave, and their rows are free at once. What a job gets depends neither on
 /// when it came, nor on its engine, nor on its neighbours, bit for bit.
 ///
+/// Where there is no room for a job, smaller ones pass it, but by no more rows in all than it takes
+/// itself, so that it waits as if so much more had come before it; kMostPassed are passed at once.
+///
 /// An engine with others running takes more together: an encoder pass over few sentences costs more
 /// than the rows that stay empty meanwhile. It takes them once they are a quarter of those that it
 /// runs, or kWorthTokens, or it has been short of them for kMostHeld steps; a prompt, which takes
@@ -57,8 +60,11 @@ class Scheduler {
   static constexpr int64_t kMostWidth = 512, kLeastWidth = 64;
   static constexpr int64_t kWorthTokens = 256;
   static constexpr int kMostHeld = 4;
+  static constexpr int kMostPassed = 8;
   /// Rows of prompts that a step reads: of GPT-2 (124M) as long as some ten steps of one sequence.
   static constexpr int64_t kMostPromptRows = 256;
+  /// Rows of sources in a step beside those that run, or one more job's. More join at the next.
+  static constexpr int64_t kMostSourceRows = 1024;
 
   /// rows: of the KV cache, each keys and values of one token in all layers
   Scheduler(const Model& model, Precision precision, int64_t rows, int engines = 1);
@@ -93,6 +99,7 @@ class Scheduler {
   struct Waiting {
     Job job;
     int64_t rows, width;
+    int64_t passed = 0;  // rows of those that came later and run
   };
   // An engine, and what is in it.
   struct Lane {
@@ -112,8 +119,8 @@ class Scheduler {
   using WaitingJobs = std::map<int64_t, Waiting>;  // by id, which rises: the first came first
 
   void end_late(Moment now);
-  size_t count_of_those_that_join(Lane& lane) const;
-  bool has_room(const Waiting& job, int64_t rows, int64_t width) const;
+  std::vector<WaitingJobs::const_iterator> those_with_room(const Lane& lane, size_t most) const;
+  bool is_worth(const Lane& lane, std::span<const WaitingJobs::const_iterator> joining) const;
   WaitingJobs take(size_t lane);
   void start(Lane& lane, int64_t id, Job job);
   Running leave(std::map<int64_t, Running>::iterator at);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 
 #include "heddle/base/error.h"
@@ -24,11 +25,21 @@ bool TokenBudget::take(int64_t tokens) {
 
 namespace {
 
-// When a file changed last, in ns; -1 where there is none.
-int64_t change_of(const std::string& path) {
+// Which file it is, and when it or its rights changed last, in ns; nothing where there is none.
+std::pair<uint64_t, int64_t> change_of(const std::string& path) {
   struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) return -1;
-  return static_cast<int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_ino,
+          static_cast<int64_t>(status.st_ctim.tv_sec) * 1'000'000'000 + status.st_ctim.tv_nsec};
+}
+
+// Of a mode, what a file with keys must not have. systemd lets a unit's own user read its
+// credentials by a list of rights, the mask of which stands where a group's rights do.
+mode_t forbidden_rights(const std::string& path) {
+  const char* const credentials = std::getenv("CREDENTIALS_DIRECTORY");
+  const bool is_credential = credentials != nullptr && *credentials != '\0' &&
+                             path.starts_with(std::string(credentials) + "/");
+  return is_credential ? 037 : 077;
 }
 
 // Whether two texts are equal, in a time that tells nothing of where they differ.
@@ -51,7 +62,8 @@ Keys::Keys(std::string path) : path_(std::move(path)) {
 
 std::vector<std::string> Keys::read() const {
   struct stat status = {};
-  check(::stat(path_.c_str(), &status) != 0 || (status.st_mode & 077) == 0, ErrorKind::usage,
+  const bool is_there = ::stat(path_.c_str(), &status) == 0;
+  check(!is_there || (status.st_mode & forbidden_rights(path_)) == 0, ErrorKind::usage,
         "{}: others than its owner may read the keys; chmod 600 it", path_);
   std::vector<std::string> keys;
   const std::string text = read_file(path_);
@@ -74,7 +86,7 @@ bool Keys::holds(std::string_view key) const {
 
 void Keys::refresh() {
   if (path_.empty()) return;
-  const int64_t changed = change_of(path_);
+  const auto changed = change_of(path_);
   if (changed == changed_) return;
   changed_ = changed;
   try {

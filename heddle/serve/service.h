@@ -65,7 +65,7 @@ class Keys {
   std::vector<std::string> read() const;
   std::string path_;
   std::vector<std::string> keys_;
-  int64_t changed_ = 0;  // when the file did last, in ns
+  std::pair<uint64_t, int64_t> changed_ = {};  // which file it was, when it changed last, in ns
 };
 
 class Service {

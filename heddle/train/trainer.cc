@@ -218,6 +218,14 @@ void check_alone(dist::Group& group, const TrainConfig& config) {
   });
 }
 
+void warn_of_warmup(const TrainConfig& config) {
+  if (config.max_updates == 0 || config.warmup_updates < config.max_updates) return;
+  log_warning(
+      "the learning rate rises until update {}, and the run ends at {}: it stays below {}; give "
+      "fewer `warmup_updates`",
+      config.warmup_updates, config.max_updates, config.learning_rate);
+}
+
 // What would give other bits, or another run, on one of the ranks.
 void check_same_ranks(dist::Group& group, const TrainConfig& config, bool any_cpu) {
   if (group.is_alone()) return;
@@ -245,7 +253,9 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
           "gradients go between the {} ranks as {}: another number of them gives other bits",
           group.ranks(), dtype_name(group.wire()));
     }
-    return group.rank() == 0 ? lead(config, own) : follow(config, own);
+    if (group.rank() != 0) return follow(config, own);
+    warn_of_warmup(config);
+    return lead(config, own);
   } catch (const std::exception& e) {
     group.leave_with(e.what());
     throw;

@@ -52,7 +52,7 @@ TEST_F(Attention, bad_flags_are_usage_errors_that_name_what_there_is) {
 }
 
 TEST_F(Attention, page_that_cannot_be_written_is_an_error_before_any_work) {
-  const CliResult result = attention({"--text", "man", "--page", "/no/such/folder/a"});
+  const CliResult result = attention({"--text", "man", "--page", "/no/such/folder/a.html"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("/no/such/folder"), std::string::npos) << result.err;
   const CliResult full = attention({"--text", "man", "--page", "/dev/full/a.html"});

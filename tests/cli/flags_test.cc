@@ -140,7 +140,17 @@ TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"translate", "--server", "http://localhost:1", "--max-length", "-5"},
                  "--max-length is -5");
   expect_refused({"align", "m", "--json"}, "it needs --gold FILE");
-  expect_refused({"caption", "m", "x.png", "-o", "x.txt"}, "a page is called FILE.html");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"caption", "m", "x.png", "-o", "x.txt"},
+                                             {"fill", "m", "--text", "a", "--page", "x.txt"},
+                                             {"translate", "m", "x.txt", "--page", "x.de"}}) {
+    expect_refused(words, "a page is called FILE.html");
+  }
+  expect_refused({"align", "m", "--gold-base", "1"}, "--gold");
+  expect_refused({"align", "m", "--gold-reversed"}, "--gold");
+  expect_refused({"attention", "m", "--text", "a", "--ids", "3"}, "exclude each other");
+  expect_refused({"analyze", "gpt2", "--patch", "4"}, "give --image");
+  expect_refused({"analyze", "gpt2", "--target-length", "5"}, "one sequence");
   expect_refused({"analyze", "gpt2", "--image", "32", "--patch", "4", "--window", "-3"},
                  "--window is -3");
   expect_refused({"load", "http://localhost:1", "--rate", "1e-11"}, "--rate is 1e-11");

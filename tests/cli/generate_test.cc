@@ -281,6 +281,7 @@ TEST_F(GenerateCommand, bad_flags_and_input_are_refused_with_their_names) {
   refused(2, "--top-p is 2", {"--top-p", "2", "--prompt", "x"});
   refused(2, "--sample", {"--beam", "2", "--top-k", "3", "--prompt", "x"});
   refused(2, "--n-best and --samples", {"--n-best", "2", "--samples", "3", "--prompt", "x"});
+  refused(2, "--samples 2 draws", {"--n-best", "2", "--sample", "--prompt", "x"});
   refused(2, "from 1 to 4096", {"--n-best", "0", "--prompt", "x"});
   refused(2, "from 1 to 4096", {"--samples", "-1", "--prompt", "x"});
   refused(2, "finite number", {"--length-penalty", "nan", "--beam", "2", "--prompt", "x"});

@@ -18,27 +18,27 @@ TEST(Outputs, path_that_cannot_be_written_is_said_before_any_model_or_data_is_re
   const std::string bad = (folder / "file" / "out").string();
   const std::vector<std::vector<std::string>> all = {
       {"align", "/no/model", "--pairs", "/no/pairs", "-o", bad},
-      {"analyze", "/no/model", "--page", bad},
-      {"attention", "/no/model", "--text", "a", "--page", bad},
-      {"classify", "/no/model", "--text", "a", "--page", bad},
-      {"compare", "/no/run", "--page", bad},
-      {"embed", "/no/model", "--text", "a", "--page", bad},
+      {"analyze", "/no/model", "--page", bad + ".html"},
+      {"attention", "/no/model", "--text", "a", "--page", bad + ".html"},
+      {"classify", "/no/model", "--text", "a", "--page", bad + ".html"},
+      {"compare", "/no/run", "--page", bad + ".html"},
+      {"embed", "/no/model", "--text", "a", "--page", bad + ".html"},
       {"eval", "/no/model", "--src", "/no/a", "--ref", "/no/b", "-o", bad},
-      {"eval", "/no/model", "--src", "/no/a", "--ref", "/no/b", "--page", bad},
-      {"eval", "/no/model", "--data", "/no/a", "--page", bad},
-      {"explain", "/no/model", "--text", "a", "--page", bad},
+      {"eval", "/no/model", "--src", "/no/a", "--ref", "/no/b", "--page", bad + ".html"},
+      {"eval", "/no/model", "--data", "/no/a", "--page", bad + ".html"},
+      {"explain", "/no/model", "--text", "a", "--page", bad + ".html"},
       {"export", "/no/model", "-o", bad},
-      {"fill", "/no/model", "--text", "[MASK]", "--page", bad},
+      {"fill", "/no/model", "--text", "[MASK]", "--page", bad + ".html"},
       {"forward", "/no/model", "--input", "/no/inputs", "--output", bad},
-      {"generate", "/no/model", "--prompt", "a", "--page", bad},
+      {"generate", "/no/model", "--prompt", "a", "--page", bad + ".html"},
       {"info", "/no/model", "--profile=" + bad},
       {"manual", "-o", bad},
       {"phrasebook", "-o", bad, "--pairs", "10", "--held-out", "2"},
       {"shapes", "-o", bad, "--count", "10", "--held-out", "2"},
-      {"positions", "/no/model", "--page", bad},
+      {"positions", "/no/model", "--page", bad + ".html"},
       {"tokenizer", "train", "--input", "/no/text", "-o", bad},
       {"tokenizer", "words", "--input", "/no/text", "-o", bad},
-      {"translate", "/no/model", "--page", bad},
+      {"translate", "/no/model", "--page", bad + ".html"},
       {"train", "--recipe", "phrasebook", "-o", bad}};
   for (const auto& words : all) {
     const CliResult result = run_heddle(words);
@@ -92,6 +92,24 @@ TEST_F(OutputFiles, what_is_read_is_never_written) {
       run_heddle({"eval", m, "--src", a, "--ref", ref, "-o", path("new"), "--page", path("new")});
   EXPECT_EQ(twice.exit_code, 2) << twice.err;
   EXPECT_NE(twice.err.find("would both write"), std::string::npos) << twice.err;
+}
+
+TEST_F(OutputFiles, what_comes_from_the_standard_input_is_not_written) {
+  const TempDir folder;
+  const std::string text = "the old man\n", a = (folder / "a").string();
+  const std::string page = (folder / "page.html").string(), ref = (folder / "ref").string();
+  for (const std::string& path : {a, page, ref}) write_file(path, text);
+  for (const auto& [flags, file] :
+       {std::pair{"eval " + model() + " --src - --ref " + ref + " -o " + a, a},
+        std::pair{"eval " + model() + " --src /dev/stdin --ref " + ref + " -o " + a, a},
+        std::pair{"tokenizer train --input - --vocab-size 300 -o " + a, a},
+        std::pair{"translate " + model() + " --page " + page, page}}) {
+    const CliResult result =
+        run_command({"sh", "-c", fmt::format("{} {} < {}", kProgram, flags, file)});
+    EXPECT_EQ(result.exit_code, 2) << flags << result.err;
+    EXPECT_NE(result.err.find("would be overwritten"), std::string::npos) << result.err;
+    EXPECT_EQ(read_file(file), text) << flags;
+  }
 }
 
 TEST_F(OutputFiles, earlier_results_beside_a_model_are_replaced) {

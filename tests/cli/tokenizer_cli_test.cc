@@ -42,6 +42,13 @@ class TokenizerCommand : public ::testing::Test {
   TempDir folder_;
 };
 
+// Byte 10 is a token of its own.
+TEST_F(TokenizerCommand, an_end_of_a_line_among_the_tokens_ends_no_line) {
+  ASSERT_EQ(train({"--vocab-size", "320"}).exit_code, 0);
+  const CliResult lines = apply("decode", "14 14\n14\n");
+  EXPECT_EQ(lines.out, "  \n \n") << lines.err;
+}
+
 TEST_F(TokenizerCommand, train_encode_decode_gives_the_text_back) {
   ASSERT_EQ(train({"--vocab-size", "320"}).exit_code, 0);
   const std::string text = "the old man\n\n  zwei  Räume \xE2\x96\x81\n\xE6\x97\xA5\xE6\x9C\xAC\n";

@@ -220,6 +220,9 @@ TEST_F(Translate, prefix_begins_every_translation_and_a_file_holds_one_a_line) {
   const CliResult result = translate(kText, {"--prefix-file", (folder / "short").string()});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("fewer than the input"), std::string::npos) << result.err;
+  const CliResult more = translate("der\n", {"--prefix-file", (folder / "prefixes").string()});
+  EXPECT_EQ(more.exit_code, 3);
+  EXPECT_NE(more.err.find("more than the input"), std::string::npos) << more.err;
 }
 
 TEST_F(Translate, wrong_decoding_options_are_usage_errors) {
@@ -234,7 +237,8 @@ TEST_F(Translate, wrong_decoding_options_are_usage_errors) {
                                                 {"--repetition-penalty", "0"},
                                                 {"--min-length", "5", "--max-length", "4"},
                                                 {"--max-length", "-1"},
-                                                {"--prefix", "a", "--prefix-file", "b"}}) {
+                                                {"--prefix", "a", "--prefix-file", "b"},
+                                                {"--prefix-file", "-"}}) {
     const CliResult result = translate("my sister\n", flags);
     EXPECT_EQ(result.exit_code, 2) << flags[0];
     EXPECT_NE(result.err.find(flags[0]), std::string::npos) << result.err;

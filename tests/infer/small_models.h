@@ -73,4 +73,16 @@ inline void write_small_model_of_seed(const std::string& folder, uint64_t seed) 
 }
 inline void write_small_model(const std::string& folder) { write_small_model_of_seed(folder, 7); }
 
+/// A translator of one fixed context: it looks at no word of its source.
+inline void write_fixed_translator(const std::string& folder) {
+  nn::Parameters parameters(7);
+  const auto model = make_model(
+      nn::Scope(parameters),
+      Json::parse(fmt::format(
+          R"({{"model_type": "rnn_seq2seq", "vocab_size": {}, "embedding_size": 12, "hidden_size": 16,
+          "attention_scoring": "none"}})",
+          shared_tokenizer().vocab_size())));
+  save_model(folder, *model, parameters, {.tokenizer = &shared_tokenizer()});
+}
+
 }  // namespace heddle::testing

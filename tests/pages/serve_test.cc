@@ -70,6 +70,9 @@ class ServePage : public PageTest {
         if (text === "wrong") {
           return new Response(JSON.stringify({error: {message: "no such thing"}}), {status: 400});
         }
+        if (path === "/v1/attention" && text.startsWith("long") && !JSON.parse(options.body).heads) {
+          return new Response(JSON.stringify({error: {message: "too many weights"}}), {status: 400});
+        }
         if (known[path]) return new Response(known[path]);
         const first = messages ? event({choices: [{index: 0, delta: {role: "assistant", content: ""}, finish_reason: null, logprobs: null}]}) : "";
         const last = event({choices: [messages ? {index: 0, delta: {}, finish_reason: "stop", logprobs: null}
@@ -215,6 +218,18 @@ TEST_F(ServePage, attention_of_any_head_is_shown_inside_the_page) {
     reader.check(reader.tooWide() <= 0, "no wider than the window");
   )js",
              7);
+}
+
+TEST_F(ServePage, of_a_long_text_one_head_is_shown) {
+  drive_both(write() + R"js(
+    await type("long");
+    await reader.click("#attention");
+    await reader.until(() => !reader.find("iframe").hidden, "a head");
+    reader.equal(asked.slice(-3).map(([_, body]) => [body.layers, body.heads]), [[undefined, undefined], [[0], undefined], [[0], [0]]],
+      "what is asked for");
+    reader.equal(reader.find("#attention").nextSibling.textContent, "of so long a text layer 0, head 0 alone", "which it is");
+  )js",
+             2);
 }
 
 TEST_F(ServePage, languages_are_swapped_with_the_text) {

@@ -1,5 +1,6 @@
 // What LibreTranslate's and DeepL's clients are promised of tags, sentences and languages.
 #include "heddle/infer/words.h"
+#include "heddle/text/strings/marked_text.h"
 #include "heddle/text/strings/strings.h"
 #include "tests/serve/client.h"
 #include "tests/serve/running.h"
@@ -85,6 +86,40 @@ TEST_F(Dialects, xml_stays_xml_and_what_is_none_is_refused) {
   EXPECT_NE(broken.body.find("`text`: this is no well-formed XML"), std::string::npos)
       << broken.body;
   EXPECT_EQ(deepl(Json::object({{"text", "<a>a dog"}, {"tag_handling", "html"}})).status, 200);
+}
+
+// As the links of each alternative say, which are not those of the best.
+TEST_F(Dialects, tags_of_an_alternative_go_with_its_own_words) {
+  const LoadedModel& model = running_.model(0).loaded();
+  TranslateOptions options = running_.model(0).translating;
+  options.search.beam = options.search.n_best = 8;
+  const auto links_of = [&](const std::string& plain, const Translation& translation) {
+    const std::vector<int32_t> source = source_ids(model, plain, "", false, nullptr);
+    const Alignment found =
+        align_pairs(model, std::span(&source, 1), std::span(&translation.ids, 1), {})[0];
+    MarkedText::Links links;
+    for (const AlignmentLink& link : found) links.emplace_back(link.source, link.target);
+    return links;
+  };
+  int differing = 0;
+  for (const char* word : {"dog", "cat", "man", "bird", "park", "child"}) {
+    const std::string plain = fmt::format("a {} runs in the park", word);
+    const std::string html = fmt::format("<b>a {}</b> runs <i>in</i> the <u>park</u>", word);
+    const MarkedText marked = MarkedText::of_html(html);
+    const Translation best = translate_lines(model, std::vector{plain}, options)[0];
+    const Json body = Json::object({{"q", html}, {"format", "html"}, {"alternatives", 7}});
+    const std::vector<Json> found = libre(body).json().at("alternatives").as_array();
+    ASSERT_EQ(found.size(), 7u);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const auto with = [&](const Translation& of_links) {
+        const std::vector<MarkedText::Links> links = {links_of(plain, of_links)};
+        return marked.with(std::vector{best.others[i].text}, links);
+      };
+      EXPECT_EQ(found[i].as_string(), with(best.others[i]));
+      differing += with(best.others[i]) != with(best) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(differing, 0);
 }
 
 TEST_F(Dialects, ends_of_lines_are_spaces_where_that_is_asked_for) {

@@ -79,6 +79,27 @@ TEST(Models, the_page_says_nothing_of_them_without_a_key) {
       200);
 }
 
+TEST(Models, say_what_they_can_and_how_long_a_text_may_be) {
+  const TempDir folder;
+  const std::string fixed = (folder / "fixed").string();
+  testing::write_fixed_translator(fixed);
+  ServiceOptions options = default_service();
+  options.models.push_back(std::string(testing::kFixtures) + "/seq2seq/t5");
+  options.models.push_back(fixed);
+  const Running running(options);
+  const auto said = [&](const char* name) {
+    return get(running.port(), std::string("/v1/models/") + name).json();
+  };
+  EXPECT_TRUE(said("en-de").at("alignment").as_bool());
+  EXPECT_TRUE(said("en-de").contains("max_length"));
+  EXPECT_FALSE(said("t5").contains("max_length"));  // it has no limit
+  EXPECT_FALSE(said("fixed").at("alignment").as_bool());
+  EXPECT_FALSE(said("small").contains("alignment"));
+  expect_refused(running, "/v1/translations",
+                 R"({"text": "a dog", "model": "fixed", "alignment": "hard"})", 400,
+                 "no attention over its source");
+}
+
 TEST(Models, the_first_that_can_do_what_is_asked_is_taken) {
   const TempDir folder;
   testing::write_tagger(folder / "tagger");

@@ -186,7 +186,7 @@ TEST(Bounds, a_text_of_too_many_bytes_is_refused_by_them_or_cut) {
   const Answer refused =
       post(running.port(), "/v1/translations", Json::object({{"text", spaces}}).dump());
   EXPECT_EQ(refused.status, 400);
-  EXPECT_NE(refused.body.find("bytes; the model takes"), std::string::npos) << refused.body;
+  EXPECT_NE(refused.body.find("bytes; at most"), std::string::npos) << refused.body;
   const Json cut = Json::object({{"text", "a dog" + spaces}, {"truncate", true}});
   const Json one =
       post(running.port(), "/v1/translations", cut.dump()).json().at("translations").as_array()[0];
@@ -195,6 +195,40 @@ TEST(Bounds, a_text_of_too_many_bytes_is_refused_by_them_or_cut) {
                  Json::object({{"text", "a"}, {"keep", std::string(1025, 'k')}}).dump())
                 .status,
             400);
+}
+
+// Of 64 bytes for each token that may be taken, wherever a text comes in.
+TEST(Bounds, texts_of_too_many_bytes_are_tokenized_nowhere) {
+  ServiceOptions options = default_service();
+  options.models.push_back(std::string(testing::kFixtures) + "/seq2seq/t5");
+  const Running running(options);
+  const std::string much(1 << 18, 'x');
+  const Json messages = Json::parse(R"([{"role": "user", "content": "hi"}])");
+  const Json function =
+      Json::object({{"name", "look"}, {"description", much}, {"parameters", Json::object()}});
+  const auto refused = [&](const char* path, const Json& body, const char* what) {
+    const Answer answer = post(running.port(), path, body.dump());
+    EXPECT_EQ(answer.status, 400) << what;
+    EXPECT_NE(answer.body.find(what), std::string::npos) << answer.body.substr(0, 300);
+  };
+  refused("/v1/translations", Json::object({{"text", "a dog"}, {"prefix", much}}),
+          "the prefix has 262144 bytes; at most");
+  refused("/v1/translations", Json::object({{"text", much}, {"model", "t5"}}),
+          "text 1 has 262144 bytes; at most 2048 tokens");
+  refused("/v1/attention", Json::object({{"text", much}}), "`text` has 262144 bytes");
+  refused("/v1/attention", Json::object({{"text", "a dog"}, {"target", much}}),
+          "`target` has 262144 bytes");
+  refused("/v1/completions", Json::object({{"prompt", much}}), "prompt 1 has 262144 bytes");
+  refused("/v1/chat/completions",
+          Json::object(
+              {{"messages", Json::parse("[{\"role\": \"user\", \"content\": \"" + much + "\"}]")}}),
+          "the conversation has 2621");
+  Json schema = Json::object({{"enum", Json::array()}});
+  for (int i = 0; i < 1 << 15; ++i) schema["enum"].push_back(std::to_string(100'000 + i));
+  Json format = Json::object({{"type", "json_schema"}});
+  format["json_schema"] = Json::object({{"name", "one"}, {"schema", schema}});
+  refused("/v1/completions", Json::object({{"prompt", "a"}, {"response_format", format}}),
+          "the schema has 327690 bytes; at most 262144");
 }
 
 TEST(Bounds, maps_of_a_long_text_are_refused_before_its_pass) {

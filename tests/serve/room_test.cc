@@ -15,7 +15,7 @@ namespace {
 // OpenAI's clients know it by its code.
 TEST(Room, a_prompt_that_is_too_long_has_a_code_and_no_advice_about_members_there_are_not) {
   const Running running;
-  std::string words, bytes(1 << 19, ' ');
+  std::string words, bytes(1 << 19, 'x');
   for (int i = 0; i < 100; ++i) words += "dog ";
   const auto chat = [](const std::string& text) {
     Json messages = Json::array();
@@ -52,6 +52,24 @@ TEST(Room, a_chat_that_names_no_length_holds_room_for_a_share) {
   const int64_t asked = tokens_of(R"(, "max_tokens": 9)");
   EXPECT_GT(asked, 5);
   EXPECT_LE(asked, 9);
+}
+
+// Vectors, classes, images and maps, which are no jobs of a scheduler.
+TEST(Room, a_pass_between_steps_waits_no_longer_than_others) {
+  ServiceOptions options = default_service();
+  options.queue_seconds = 0;
+  options.models.push_back(testing::text_model("classify"));
+  Running running(options);
+  for (const auto& [path, body] :
+       {std::pair{"/v1/attention", R"({"text": "the dog runs", "model": "small"})"},
+        std::pair{"/v1/classify", R"({"text": "the fox"})"},
+        std::pair{"/v1/embeddings", R"({"input": "the fox"})"}}) {
+    const Answer answer = post(running.port(), path, body);
+    EXPECT_EQ(answer.status, 503) << path;
+    EXPECT_EQ(answer.json().at("error").get_string("code"), "timeout") << answer.body;
+    EXPECT_NE(answer.head.find("retry-after"), std::string::npos) << answer.head;
+  }
+  EXPECT_EQ(running.taken_at_rest(), 0);
 }
 
 TEST(Room, a_stream_that_waits_too_long_is_refused_as_others_are) {

@@ -215,13 +215,24 @@ TEST(Scheduler, a_quarter_of_those_that_run_joins_at_once_and_so_does_a_full_pas
   arrivals.scheduler.step(at(0));
   arrivals.come(4);
   EXPECT_EQ(arrivals.steps_until_all_run(), 1);
-  arrivals.come(300);
+  arrivals.come(200);
   EXPECT_EQ(arrivals.steps_until_all_run(), 1);
   // Five rows each, with the end: 52 of them are 260 tokens, a sixth of those that run.
   arrivals.come(51);
   EXPECT_EQ(arrivals.steps_until_all_run(), Scheduler::kMostHeld + 1);
   arrivals.come(52);
   EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+}
+
+// Those that run wait for no pass over hundreds of sources, which join some at each step.
+TEST(Scheduler, many_sources_join_in_parts_where_others_run) {
+  Arrivals arrivals;
+  arrivals.come(300);
+  EXPECT_EQ(arrivals.steps_until_all_run(), 1);
+  arrivals.come(210);  // five rows each
+  arrivals.scheduler.step(at(0));
+  EXPECT_EQ(arrivals.scheduler.running(), 300 + 205);
+  EXPECT_EQ(arrivals.steps_until_all_run(), Scheduler::kMostHeld + 1);
 }
 
 TEST(Scheduler, those_held_join_at_once_when_the_others_are_done) {
@@ -267,6 +278,33 @@ TEST(Scheduler, no_more_run_than_there_is_room_for) {
   wide.come(600);
   wide.scheduler.step(at(0));
   EXPECT_EQ(wide.scheduler.running(), Scheduler::kMostWidth);
+}
+
+// Of two long jobs there is room for one. Short ones pass the other, until so many rows have as it
+// takes itself; then its room is kept.
+TEST(Scheduler, short_jobs_pass_one_without_room_and_it_is_not_starved) {
+  const Subject subject;
+  Arrivals arrivals;
+  const Job long_job = arrivals.subject.job(0);
+  Job short_job = subject.job(0);
+  short_job.request.longest_output = 1;
+  const int64_t most = arrivals.scheduler.rows_needed(long_job.request);
+  const int64_t least = arrivals.scheduler.rows_needed(short_job.request);
+  Scheduler scheduler(*arrivals.subject.small.made, {}, 2 * most - 1);
+  std::string ended;
+  const auto submit = [&](Job job, char name) {
+    job.on_end = [&, name](JobEnd, std::span<const Hypothesis>) { ended += name; };
+    scheduler.submit(std::move(job));
+  };
+  for (const char name : {'a', 'b'}) submit(long_job, name);
+  for (int i = 0; i < 40; ++i) submit(short_job, '.');
+  for (int step = 0; step < 10; ++step) scheduler.step(at(0));
+  EXPECT_EQ(ended, std::string(static_cast<size_t>(most / least), '.'));
+  while (scheduler.step(at(0))) {
+  }
+  EXPECT_EQ(std::ranges::count(ended, '.'), 40);
+  EXPECT_NE(ended.find('a'), std::string::npos);
+  EXPECT_NE(ended.find('b'), std::string::npos);
 }
 
 TEST(Scheduler, each_engine_takes_its_share_and_one_without_work_is_called) {

@@ -409,8 +409,32 @@ TEST(Service, keys_are_asked_for_on_all_but_health_and_read_again) {
   running.service().refresh_keys();
   EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer first-key\r\n").status, 401);
   EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer third-key\r\n").status, 200);
+  // What others may read is not taken, and is once they may no more, without being written again.
+  testing::write_file(path, "fourth-key\n");
   ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
   expect_error(ErrorKind::usage, {"chmod 600"}, [&] { Keys{path}; });
+  running.service().refresh_keys();
+  EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer third-key\r\n").status, 200);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  running.service().refresh_keys();
+  EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer third-key\r\n").status, 401);
+  EXPECT_EQ(get(running.port(), "/v1/models", "Authorization: Bearer fourth-key\r\n").status, 200);
+}
+
+// systemd gives a unit's own user the right to read them by a list, whose mask is the group's part
+// of the mode.
+TEST(Service, keys_among_the_credentials_of_a_unit_may_have_rights_of_a_group) {
+  const TempDir folder;
+  const std::string path = (folder / "keys").string();
+  testing::write_file(path, "first-key\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0440), 0);
+  const auto refused = [&] { expect_error(ErrorKind::usage, {"chmod 600"}, [&] { Keys{path}; }); };
+  refused();
+  ::setenv("CREDENTIALS_DIRECTORY", folder.path().c_str(), 1);
+  EXPECT_TRUE(Keys{path}.holds("first-key"));
+  ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
+  refused();
+  ::unsetenv("CREDENTIALS_DIRECTORY");
 }
 
 TEST(Service, other_names_of_the_server_are_refused_and_ids_come_back) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/log.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/known_words.h"
 #include "heddle/train/batches/corpora.h"
@@ -69,6 +70,21 @@ TEST_F(Beginnings, run_that_goes_on_is_not_begun_from_another_model) {
   fs::rename(folder_ / "base", folder_ / "moved");
   config.max_updates = 4;
   EXPECT_EQ(begin(config, "tuned", "moved").updates, 4);
+}
+
+TEST_F(Beginnings, who_ends_a_run_within_its_warmup_is_told) {
+  TrainConfig config = small_config();
+  config.max_updates = 2;
+  set_log_level(LogLevel::warning);
+  const auto is_told = [&](int64_t warmup_updates, const char* name) {
+    config.warmup_updates = warmup_updates;
+    ::testing::internal::CaptureStderr();
+    train(config, name);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    return said.find("rises until update 2, and the run ends at 2") != said.npos;
+  };
+  EXPECT_TRUE(is_told(2, "too_long"));
+  EXPECT_FALSE(is_told(1, "run"));
 }
 
 TEST_F(Beginnings, epochs_are_those_that_the_updates_were_of) {

@@ -159,6 +159,9 @@ TEST(Symmetrize, equals_links_by_hand) {
             (Alignment{{0, 0}, {1, 1}}));
   EXPECT_EQ(symmetrize({{0, 0}, {0, 1}}, {{0, 0}}, "grow-diag-final-and"),
             (Alignment{{0, 0}, {0, 1}}));
+  // What stands beside (1, 1) comes before what lies across its corner, which then lacks no link.
+  EXPECT_EQ(symmetrize({{0, 0}, {1, 1}}, {{0, 1}, {1, 1}}, "grow-diag-final-and"),
+            (Alignment{{0, 0}, {0, 1}, {1, 1}}));
   EXPECT_THROW(symmetrize({}, {}, "grow"), Error);
 }
 

@@ -32,6 +32,8 @@ struct Flags {
 
 // An image as a sequence: a position a patch, windows of so many patches in either direction.
 void use_image(Flags& f) {
+  check(!f.images.empty() || f.patch == 1, ErrorKind::usage,
+        "--patch cuts an image into patches, and there is none; give --image");
   if (f.images.empty()) return;
   check(f.images.size() == 1, ErrorKind::usage,
         "--image has {} sizes; {} reads no images, and takes one sequence", f.images.size(),

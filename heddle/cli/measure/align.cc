@@ -350,10 +350,11 @@ void add_align(Subcommand& app) {
   command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)");
   command.add_option("--tgt", flags.target, "their translations, one a line");
   command.add_option("--pairs", flags.pairs, "both in one file: SOURCE ||| TARGET");
-  command.add_option("--gold", flags.gold,
-                     "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
-  command.add_setting("--gold-base", flags.gold_base, "number of the first word in it: 0 or 1");
-  command.add_flag("--gold-reversed", flags.is_reversed, "its links are TARGET-SOURCE");
+  const Option gold = command.add_option(
+      "--gold", flags.gold, "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
+  command.add_setting("--gold-base", flags.gold_base, "number of the first word in it: 0 or 1")
+      .needs(gold);
+  command.add_flag("--gold-reversed", flags.is_reversed, "its links are TARGET-SOURCE").needs(gold);
   command.add_flag("--each-head", flags.each, "also the error rate of each head by itself");
   command.add_option("-o,--output", flags.output, "a file for the alignments")
       .type_name("FILE")

@@ -13,6 +13,7 @@
 #include "heddle/cli/lines.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/text/strings/sentences.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/training/tokenizer_trainer.h"
@@ -162,7 +163,8 @@ void run_decode(const StreamFlags& flags) {
   DecodeOptions options{.skip_special = !flags.special};
   if (flags.clean_up || flags.no_clean_up) options.clean_up = flags.clean_up;
   answer_each("tokenizer decode", flags, [&](const std::string& line, int64_t number) {
-    return tokenizer.decode(parse_ids(line, number, tokenizer.vocab_size()), options);
+    return without_lines(
+        tokenizer.decode(parse_ids(line, number, tokenizer.vocab_size()), options));
   });
 }
 

@@ -101,7 +101,6 @@ void caption_shared(const Flags& flags, dist::Group& group) {
   check(!flags.maps || flags.json, ErrorKind::usage,
         "--maps are numbers of the JSON lines; give --json too, or --page for a page of them");
   flags.search.check_draws();
-  check_page_name(flags.page);
   check_caption_flags(flags);
   const Precision precision = apply_translate_flags(flags);
   const bool has_page = wants_page(flags.page);

@@ -40,6 +40,8 @@ std::vector<TextToClassify> parts_of(std::span<const std::string> texts, bool is
     const size_t tab = text.find('\t');
     check(tab != text.npos, ErrorKind::data,
           "classify: '{}' has no tab; --pair needs two texts with a tab between", text);
+    check(text.find('\t', tab + 1) == text.npos, ErrorKind::data,
+          "classify: '{}' has more than one tab; --pair needs two texts with a tab between", text);
     result.push_back({text.substr(0, tab), text.substr(tab + 1)});
   }
   return result;

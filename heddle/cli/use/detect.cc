@@ -53,7 +53,6 @@ void print_boxes(const std::string& path, const std::vector<std::string>& labels
 void detect_shared(const Flags& flags, dist::Group& group) {
   check(flags.threshold >= 0 && flags.threshold <= 1, ErrorKind::usage,
         "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
-  check_page_name(flags.page);
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   check_same_files(group, flags.ranks, flags.model, precision);

@@ -246,7 +246,7 @@ void show_next_tokens(const Flags& flags, const LoadedModel& model, const Genera
     if (flags.json) {
       write_results(next_tokens_json(number, tokens, model.tokenizer, prompts[i].error) + "\n");
     } else {
-      write_results((i > 0 ? "\n" : "") + next_tokens_table(tokens, model.tokenizer));
+      write_results((number > 1 ? "\n" : "") + next_tokens_table(tokens, model.tokenizer));
     }
   }
 }
@@ -293,6 +293,8 @@ void check_flags(const Flags& flags) {
   check(
       flags.n_best == 1 || flags.samples == 1, ErrorKind::usage,
       "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
+  check(flags.n_best == 1 || !flags.samples_tokens(), ErrorKind::usage,
+        "--n-best are found by a search, not drawn; --samples {} draws so many", flags.n_best);
   check(std::min(flags.n_best, flags.samples) >= 1 && std::max(flags.n_best, flags.samples) <= 4096,
         ErrorKind::usage, "--n-best is {} and --samples {}; they must be from 1 to 4096",
         flags.n_best, flags.samples);

@@ -43,7 +43,7 @@ Json conversation_messages(const std::string& system, const std::string& prompt,
     body = Json::parse(prompt, where);
   }
   if (const Json* given = body.is_object() ? body.find("messages") : nullptr) {
-    for (const Json& message : given->as_array(where)) messages.push_back(message);
+    for (const Json& message : given->as_array(where + ": 'messages'")) messages.push_back(message);
   } else {
     messages.push_back(Json::object({{"role", "user"}, {"content", prompt}}));
   }

@@ -95,6 +95,13 @@ class Prefixes {
     return prefixes;
   }
 
+  // Once all lines are translated.
+  void check_all_used(int64_t lines) const {
+    check(path_.empty() || std::ssize(lines_) <= lines, ErrorKind::data,
+          "{}: it has {} lines, more than the input; line i is the prefix of line i", path_,
+          lines_.size());
+  }
+
  private:
   const LoadedModel& model_;
   std::string path_;
@@ -108,6 +115,8 @@ void check_flags(const Flags& flags) {
         "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
         "--prefix and --prefix-file exclude each other");
+  check(flags.prefix_file != "-" || flags.lines.path != "-", ErrorKind::usage,
+        "--prefix-file and the lines to translate cannot both be the standard input; name a file");
   check(!flags.is_mbr || flags.n_best > 2, ErrorKind::usage,
         "--mbr chooses among --n-best translations of a line, 3 at least, best --sample and 16 or "
         "more");
@@ -273,6 +282,7 @@ void run_here(const Flags& flags, dist::Group& group) {
               model.translator().facts().longest_source);
   for (const auto& words : all_of_ranks(group, unknown.words())) unknown.add(words);
   unknown.report();
+  prefixes.check_all_used(lines);
 }
 
 void run(const Flags& flags) {

@@ -14,6 +14,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/parallel_text.h"
+#include "heddle/text/strings/sentences.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -329,14 +330,6 @@ int32_t language_token(const LoadedModel& model, const std::string& name, const 
        did_you_mean(name, {names.begin(), names.end()}), model.path, fmt::join(names, ", "));
 }
 
-// A token may be the byte of a line break; a line in must stay a line out.
-std::string without_breaks(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
 std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& tokenizer,
                                    const IdsAround& around, const std::string& line,
                                    const std::string& where, bool truncate, int64_t* cut) {
@@ -465,7 +458,7 @@ TranslateOptions text_options(const LoadedModel& model, TranslateOptions options
 
 void decode_texts(std::span<Translation> translations, const Tokenizer& tokenizer) {
   for (Translation& t : translations) {
-    t.text = without_breaks(tokenizer.decode(t.ids));
+    t.text = without_lines(tokenizer.decode(t.ids));  // a token may be the byte of a line break
     decode_texts(t.others, tokenizer);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/infer/engine/sequence_reader.h"
 #include "heddle/text/strings/strings.h"
 
@@ -206,7 +207,8 @@ LoadedModel load_prompt_model(const std::string& path) {
 }
 
 PromptTooLong::PromptTooLong(const std::string& plain)
-    : Error(ErrorKind::data, plain + ". Shorten it, or keep its last tokens with `truncate`"),
+    : Error(ErrorKind::data,
+            plain + name_fields(". Shorten it, or keep its last tokens with `truncate`")),
       plain_(plain) {}
 
 std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,

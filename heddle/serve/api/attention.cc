@@ -76,9 +76,21 @@ void AttentionRequest::answer(Exchange& e) const {
   e.send(json);
 }
 
+// A text whose tokens may have few enough weights among themselves.
+std::string bounded_text(const Json& body, const char* key) {
+  constexpr int64_t kMostTokens = 1 << 9;
+  static_assert(kMostTokens * kMostTokens == kMostWeights);
+  std::string text = text_of(body, key);
+  if (is_beyond(text.size(), kMostTokens)) {
+    refuse("`{}` has {} bytes; the maps of more than {} tokens are not answered", key, text.size(),
+           kMostTokens);
+  }
+  return text;
+}
+
 // Reads a text with the model's tokenizer as it is set for this request. Errors: Refusal, Error.
 inspect::SubjectText read_text(ServedModel& model, const Json& body) {
-  const std::string text = text_of(body, "text");
+  const std::string text = bounded_text(body, "text");
   if (!has_member(body, "text")) refuse("`text` is missing");
   inspect::SubjectOptions options{.source = text};
   if (model.use != ModelUse::translate) {
@@ -90,7 +102,7 @@ inspect::SubjectText read_text(ServedModel& model, const Json& body) {
   if (!has_member(body, "target")) {
     refuse("`target` is missing: the translation, as /v1/translations gives it");
   }
-  options.target = text_of(body, "target");
+  options.target = bounded_text(body, "target");
   options.translation = model.translating;
   set_request_languages(model, text_of(body, "source_lang"), text_of(body, "target_lang"),
                         *options.translation);

@@ -25,9 +25,18 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
     exchange_->service.engines().post([self = shared_from_this()] { self->work(); });
   }
   void work() {
-    if (!is_gone_) exchange_->start();
-    if (!is_gone_ && has_more()) return go_on();
+    if (!is_gone_ && !has_begun_ && is_late()) {
+      exchange_->fail(waited_too_long(exchange_->service));
+    } else if (!is_gone_) {
+      has_begun_ = true;
+      exchange_->start();
+      if (has_more()) return go_on();
+    }
     exchange_->service.worked_off(tokens_);
+  }
+  bool is_late() const {
+    const std::chrono::duration<double> waited = Clock::now() - exchange_->received;
+    return waited.count() > exchange_->service.options().queue_seconds;
   }
   bool has_more() try {
     const FieldsByKey by_key;
@@ -40,6 +49,7 @@ class SteppedWork : public std::enable_shared_from_this<SteppedWork> {
   SharedExchange exchange_;
   int64_t tokens_;
   std::function<bool()> step_;
+  bool has_begun_ = false;
   std::atomic<bool> is_gone_ = false;
 };
 

@@ -50,6 +50,13 @@ bool is_beyond(size_t bytes, int64_t most_tokens) {
   return (bytes + kBytes - 1) / kBytes > static_cast<size_t>(std::max<int64_t>(0, most_tokens));
 }
 
+void check_bytes(size_t bytes, int64_t most_tokens, const std::string& what) {
+  if (!is_beyond(bytes, most_tokens)) return;
+  throw Refusal{.message = fmt::format("{} has {} bytes; at most {} tokens are taken", what, bytes,
+                                       most_tokens),
+                .code = kTooLong};
+}
+
 Json number_of_text(const std::string& key, const std::string& value) try {
   const Json number = Json::parse(value);
   if (!number.is_number()) refuse("`{}` is '{}'; it must be a number", key, value);

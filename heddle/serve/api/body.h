@@ -31,6 +31,11 @@ template <class... Args>
 inline constexpr int64_t kMostBytesOfToken = 64;
 /// Whether a text of so many bytes has more than so many tokens, whatever they are.
 bool is_beyond(size_t bytes, int64_t most_tokens);
+/// Refusal::code of a text that is too long, as OpenAI's clients know it.
+inline constexpr const char* kTooLong = "context_length_exceeded";
+/// Errors: Refusal of a text of which that is so. It is not tokenized: that would cost the others
+/// more than anything else of a refusal. `what` opens the message.
+void check_bytes(size_t bytes, int64_t most_tokens, const std::string& what);
 
 /// Errors: Refusal if it is no JSON object of at most so many levels.
 Json json_of_body(std::string_view text, int64_t most_levels = 32);

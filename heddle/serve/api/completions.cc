@@ -17,11 +17,6 @@ void refuse_what_is_not_there(const Json& body) {
                         "guided_grammar", "structured_outputs", "grammar"});
 }
 
-// As OpenAI's clients know it.
-[[noreturn]] void refuse_length(std::string message) {
-  throw Refusal{.message = std::move(message), .code = "context_length_exceeded"};
-}
-
 // Of a text or of ids.
 template <class Prompt>
 std::vector<int32_t> ids_within(const LoadedModel& model, Prompt prompt,
@@ -29,27 +24,7 @@ std::vector<int32_t> ids_within(const LoadedModel& model, Prompt prompt,
   int64_t cut = 0;
   return prompt_ids(model, std::move(prompt), where, {}, cut);
 } catch (const PromptTooLong& error) {
-  refuse_length(error.plain());
-}
-
-// What is too long whatever its tokens are is not tokenized: that would cost the others more than
-// anything else of a refusal.
-void check_bytes(const LoadedModel& model, size_t bytes, const std::string& where) {
-  const int64_t longest = model.tokens().max_length();
-  if (is_beyond(bytes, longest)) {
-    refuse_length(fmt::format("{} has {} bytes; the model takes {} tokens", where, bytes, longest));
-  }
-}
-
-// Of all texts in it.
-size_t text_bytes(const Json& json) {
-  size_t bytes = json.is_string() ? json.as_string().size() : 0;
-  if (json.is_array()) {
-    for (const Json& one : json.as_array()) bytes += text_bytes(one);
-  } else if (json.is_object()) {
-    for (const auto& [key, value] : json.as_object()) bytes += text_bytes(value);
-  }
-  return bytes;
+  throw Refusal{.message = error.plain(), .code = kTooLong};
 }
 
 // "prompt": a text, texts, ids, or lists of ids.
@@ -81,7 +56,7 @@ void take_prompts(const Exchange& e, const Json& body, GenerationWork& work) {
   work.texts = texts_of(body, "prompt", e.service.options().most_texts);
   for (size_t i = 0; i < work.texts.size(); ++i) {
     const std::string where = fmt::format("prompt {}", i + 1);
-    check_bytes(model, work.texts[i].size(), where);
+    check_bytes(work.texts[i].size(), model.tokens().max_length(), where);
     work.prompts.push_back(ids_within(model, work.texts[i], where));
   }
 }
@@ -184,8 +159,9 @@ void chat_completions(const SharedExchange& e) {
   work.is_chat = true;
   take_tools(body, work, input);
   const LoadedModel& model = served.loaded();
-  check_bytes(model, text_bytes(*messages), "the conversation");
-  std::vector<int32_t> ids = served.chat->encode(*model.tokenizer, input);
+  const std::string rendered = served.chat->render_hidden(*model.tokenizer, input);
+  check_bytes(rendered.size(), model.tokens().max_length(), "the conversation");
+  std::vector<int32_t> ids = model.tokenizer->encode_rendered(rendered);
   if (work.must_call) {  // the model's own way to begin a call
     const auto opening =
         model.tokenizer->encode_rendered(tool_call_opening(served.chat->tool_call_form()));

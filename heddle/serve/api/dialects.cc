@@ -71,6 +71,7 @@ void translate(const SharedExchange& e, const SharedRequest& asked, const SetUp&
   asked->split = asked->form.tags
                      ? marked_texts(asked->texts, *asked->form.tags, splitting, asked->form.key)
                      : split_texts(asked->texts, splitting);
+  if (asked->form.tags) check_attends(model.loaded().translator().facts());
   TranslationWork work{.model = asked->model,
                        .texts = asked->split.sentences(),
                        .options = text_options(model.loaded(), model.translating)};
@@ -102,34 +103,49 @@ void detect_and_translate(const SharedExchange& e, const SharedRequest& asked,
 class JoinedTexts {
  public:
   JoinedTexts(SharedRequest asked, const TranslationWork& work, const std::vector<Translation>& all)
-      : asked_(std::move(asked)), all_(all) {
-    if (!asked_->split.marked.empty()) links_ = links_of(word_alignments(work, all));
+      : asked_(std::move(asked)) {
+    size_t most = 0;
+    for (const Translation& one : all) most = std::max(most, one.others.size());
+    for (size_t rank = 0; rank <= most; ++rank) {
+      std::vector<Translation> of_rank;
+      for (const Translation& one : all) {
+        of_rank.push_back(rank == 0 || rank > one.others.size() ? one : one.others[rank - 1]);
+      }
+      auto& ranked = ranked_.emplace_back(Ranked{.translations = std::move(of_rank)});
+      if (asked_->split.marked.empty()) continue;
+      ranked.links = links_of(word_alignments(work, ranked.translations));
+    }
+    for (const Translation& one : all) counts_.push_back(one.others.size());
   }
-  std::string text(size_t i) const {
-    return asked_->split.joined(
-        i, [&](size_t k) { return all_[k].text; }, links_);
-  }
+  std::string text(size_t i) const { return text(i, 0); }
   // The second best of each sentence together, the third, and so on.
   Json alternatives(size_t i) const {
     const SplitTexts& split = asked_->split;
     size_t most = 0;
     for (size_t k = split.first(i); k < split.first(i) + split.count(i); ++k) {
-      most = std::max(most, all_[k].others.size());
+      most = std::max(most, counts_[k]);
     }
     Json list = Json::array();
-    for (size_t rank = 0; rank < most; ++rank) {
-      const auto ranked = [&](size_t k) {
-        return rank < all_[k].others.size() ? all_[k].others[rank].text : all_[k].text;
-      };
-      list.push_back(split.joined(i, ranked, links_));
-    }
+    for (size_t rank = 1; rank <= most; ++rank) list.push_back(text(i, rank));
     return list;
   }
 
  private:
+  // Of each sentence that of a rank, or the best where it has none.
+  struct Ranked {
+    std::vector<Translation> translations;
+    std::vector<MarkedText::Links> links = {};
+  };
+
+  std::string text(size_t i, size_t rank) const {
+    const Ranked& ranked = ranked_[rank];
+    return asked_->split.joined(
+        i, [&](size_t k) { return ranked.translations[k].text; }, ranked.links);
+  }
+
   SharedRequest asked_;
-  const std::vector<Translation>& all_;
-  std::vector<MarkedText::Links> links_;
+  std::vector<Ranked> ranked_ = {};
+  std::vector<size_t> counts_ = {};  // alternatives of each sentence
 };
 
 }  // namespace

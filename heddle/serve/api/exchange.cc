@@ -71,6 +71,14 @@ std::vector<std::pair<std::string, std::string>> Exchange::headers() const {
           {"server-timing", std::move(timing)}};
 }
 
+Refusal waited_too_long(const Service& service) {
+  return {.status = 503,
+          .message = fmt::format("waited {} s for its turn", service.options().queue_seconds),
+          .type = "server_error",
+          .code = kTimeout,
+          .retry_after = 1};
+}
+
 void Exchange::reach(RequestPhase phase) const {
   const uint32_t bit = uint32_t{1} << static_cast<uint32_t>(phase);
   if ((reached_.fetch_or(bit) & bit) == 0) service.metrics().reached(phase);

@@ -21,6 +21,8 @@ enum class Dialect : uint8_t {
 
 /// Refusal::code of what waited too long.
 inline constexpr const char* kTimeout = "timeout";
+/// Of what has waited longer than ServiceOptions::queue_seconds.
+Refusal waited_too_long(const Service& service);
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:

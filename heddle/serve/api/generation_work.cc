@@ -385,6 +385,10 @@ void take_format(const Json& body, GenerationWork& work) {
 
 void constrain(GenerationWork& work, const Json& schema) {
   if (!work.stops.empty()) refuse("`stop` would cut the JSON that is asked for");
+  // What may come next is sought among all that a schema allows, on the engine's thread.
+  constexpr size_t kMostBytes = 1 << 18;
+  const size_t bytes = schema.dump().size();
+  if (bytes > kMostBytes) refuse("the schema has {} bytes; at most {}", bytes, kMostBytes);
   const LoadedModel& model = work.model->loaded();
   work.options.constraint = make_json_constraint(
       schema, *model.tokenizer, model.tokens().vocab_size(), work.options.search.ends());

@@ -145,12 +145,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
         exchange_->fail(std::current_exception());
       }
     } else if (outcome == JobEnd::timed_out) {
-      exchange_->fail(Refusal{.status = 503,
-                              .message = fmt::format("waited {} s for its turn",
-                                                     exchange_->service.options().queue_seconds),
-                              .type = "server_error",
-                              .code = kTimeout,
-                              .retry_after = 1});
+      exchange_->fail(waited_too_long(exchange_->service));
     } else {
       exchange_->fail(Refusal{
           .status = 500, .message = "the model gives what is not finite", .type = "server_error"});

@@ -212,7 +212,11 @@ Json model_json(const Service& service, const ServedModel& model) {
   if (!model.target_languages.empty()) json["target_languages"] = model.target_languages;
   const LoadedModel& loaded = model.loaded();
   json["parameters"] = loaded.parameters.elements();
-  if (loaded.max_length > 0 && !model.reads_images()) json["max_length"] = loaded.max_length;
+  const bool is_bounded = loaded.max_length > 0 && loaded.max_length < kAnyLength;
+  if (is_bounded && !model.reads_images()) json["max_length"] = loaded.max_length;
+  if (model.use == ModelUse::translate) {
+    json["alignment"] = loaded.translator().facts().cross_attention_layers > 0;
+  }
   if (model.use == ModelUse::caption) json["maps"] = has_maps(model.captioner().model());
   const bool has_classes =
       model.use == ModelUse::classify || (model.reads_images() && model.use != ModelUse::caption);

@@ -93,9 +93,7 @@ void check_language(const char* key, const std::string& asked, const std::string
 // Cuts or refuses a text that is too long whatever its tokens are. returns: whether it was cut
 bool fit_bytes(std::string& text, int64_t longest, bool truncates, size_t number) {
   if (!is_beyond(text.size(), longest)) return false;
-  if (!truncates) {
-    refuse("text {}: {} bytes; the model takes {} tokens", number, text.size(), longest);
-  }
+  if (!truncates) check_bytes(text.size(), longest, fmt::format("text {}", number));
   auto end = static_cast<size_t>(kMostBytesOfToken * longest);
   while (end > 0 && is_continuation(text[end])) --end;
   text.resize(end);
@@ -220,7 +218,7 @@ void start_translation(const SharedExchange& e, TranslationWork work) {
   std::vector<size_t> empty;
   int64_t tokens = 0;
   for (size_t i = 0; i < work.texts.size(); ++i) {
-    const int64_t longest = model.loaded().translator().facts().longest_source;
+    const int64_t longest = most_tokens_of_text(model.loaded().translator().facts().longest_source);
     int64_t cut = fit_bytes(work.texts[i], longest, work.truncates, i + 1) ? 1 : 0;
     const std::vector<int32_t>& ids = work.sources.emplace_back(source_ids(
         model.loaded(), work.texts[i], fmt::format("text {}", i + 1), work.truncates, &cut));

@@ -85,6 +85,12 @@ std::vector<Alignment> word_alignments(const TranslationWork& work,
 /// What SplitTexts::joined() takes of them.
 std::vector<MarkedText::Links> links_of(std::span<const Alignment> alignments);
 
+/// Tokens of one text, or beginning, of a translator that takes so many: of any length 2,048, since
+/// tokenizing more would cost the others too much.
+inline int64_t most_tokens_of_text(int64_t longest) {
+  return longest == kAnyLength ? 2048 : longest;
+}
+
 /// Tokenizes the texts and hands them to the engine; the exchange fails if one of them cannot be
 /// translated. An empty text has an empty translation.
 /// Errors: Refusal 429 where the queue is full, 400 for a text that is too long: one of 64 bytes

@@ -146,7 +146,9 @@ void take_alignment(const Json& body, TranslationsRequest& asked) {
   asked.alignment.heads = ints_of(body, "heads");
   asked.alignment.precision = asked.model->precision;
   if (asked.form != AlignmentForm::none || !asked.split.marked.empty()) {
-    return check_alignment(asked.model->loaded().translator().facts(), asked.alignment);
+    const EncoderDecoderFacts& facts = asked.model->loaded().translator().facts();
+    check_attends(facts);
+    return check_alignment(facts, asked.alignment);
   }
   for (const char* key : {"layers", "heads"}) {
     if (has_member(body, key)) refuse("`{}` is of an `alignment`, which is not asked for", key);
@@ -162,7 +164,10 @@ void take_prefixes(const Json& body, const TranslationsRequest& asked, Translate
     refuse("there are {} prefixes for {} texts; give one for all, or one for each", prefixes.size(),
            texts);
   }
+  const int64_t longest =
+      most_tokens_of_text(asked.model->loaded().translator().facts().longest_target);
   for (const std::string& prefix : prefixes) {
+    check_bytes(prefix.size(), longest, "the prefix");
     options.prefixes.push_back(prefix_ids(asked.model->loaded(), prefix, "prefix"));
   }
 }

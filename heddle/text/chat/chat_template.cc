@@ -119,7 +119,7 @@ std::optional<TemplateSource> source_of(const HubFiles& files) {
 
 void check_messages(const Json& messages) {
   check(messages.is_array() && messages.size() > 0, ErrorKind::data,
-        "`messages` is {}; a list of messages is needed", messages.describe());
+        "{} is {}; a list of messages is needed", "`messages`", messages.describe());
   size_t number = 0;
   for (const Json& message : messages.as_array()) {
     const std::string where = fmt::format("`messages`[{}]", number++);
@@ -207,15 +207,19 @@ std::string ChatTemplate::render(const ChatInput& input) const {
   }
 }
 
-std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer,
-                                          const ChatInput& input) const {
+std::string ChatTemplate::render_hidden(const Tokenizer& tokenizer, const ChatInput& input) const {
   ChatInput hidden = input;
   const auto hide = [&](const std::string& text) { return tokenizer.hide_special(text); };
   check_messages(input.messages);
   hidden.messages = with_texts(with_parsed_arguments(input.messages), hide);
   hidden.tools = with_texts(input.tools, hide);
   hidden.variables = with_texts(input.variables, hide);
-  return tokenizer.encode_rendered(render(hidden));
+  return render(hidden);
+}
+
+std::vector<int32_t> ChatTemplate::encode(const Tokenizer& tokenizer,
+                                          const ChatInput& input) const {
+  return tokenizer.encode_rendered(render_hidden(tokenizer, input));
 }
 
 }  // namespace heddle

@@ -51,9 +51,11 @@ class ChatTemplate {
   /// refuses, and where it takes too many steps.
   std::string render(const ChatInput& input) const;
 
-  /// The ids of render(): names of special tokens that the template writes are these tokens, those
-  /// in the messages are text, and so cannot pass for the template's. (transformers takes them for
-  /// tokens there too.) Nothing is put around them: templates write the beginning themselves.
+  /// render() for Tokenizer::encode_rendered(): names of special tokens that the template writes
+  /// are these tokens, those in the messages are text, and so cannot pass for the template's.
+  /// (transformers takes them for tokens there too.)
+  std::string render_hidden(const Tokenizer& tokenizer, const ChatInput& input) const;
+  /// The ids of that. Nothing is put around them: templates write the beginning themselves.
   std::vector<int32_t> encode(const Tokenizer& tokenizer, const ChatInput& input) const;
 
   /// Whether the template looks at tools, and how its model writes calls.

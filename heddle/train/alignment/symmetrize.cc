@@ -26,20 +26,20 @@ struct Links {
 };
 
 // Neighbours of links that are in the union, where one of both words lacks a link, until there is
-// none.
+// none: those beside a link before those across its corners, and of what was added too what stands
+// behind it, as in Moses (symal).
 void grow(Links& links, const Alignment& both) {
+  constexpr std::pair<int32_t, int32_t> kNeighbours[] = {{-1, 0},  {0, -1}, {1, 0},  {0, 1},
+                                                         {-1, -1}, {-1, 1}, {1, -1}, {1, 1}};
   for (bool has_grown = true; has_grown;) {
     has_grown = false;
-    const Alignment now(links.all.begin(), links.all.end());
-    for (const AlignmentLink& link : now) {
-      for (int32_t down = -1; down <= 1; ++down) {
-        for (int32_t right = -1; right <= 1; ++right) {
-          const AlignmentLink next{link.source + down, link.target + right};
-          if (!std::ranges::binary_search(both, next) || links.all.contains(next)) continue;
-          if (links.has_source(next) && links.has_target(next)) continue;
-          links.add(next);
-          has_grown = true;
-        }
+    for (const AlignmentLink& link : links.all) {
+      for (const auto& [down, right] : kNeighbours) {
+        const AlignmentLink next{link.source + down, link.target + right};
+        if (!std::ranges::binary_search(both, next) || links.all.contains(next)) continue;
+        if (links.has_source(next) && links.has_target(next)) continue;
+        links.add(next);
+        has_grown = true;
       }
     }
   }
