@@ -45,6 +45,8 @@ TEST(Remote, translations_are_the_bytes_that_the_model_here_gives) {
   expect_same(running, "translate", "en-de", {"--n-best", "3"}, few);
   expect_same(running, "translate", "en-de", {"--n-best", "2", "--json"}, few);
   expect_same(running, "translate", "en-de", {"--alignment"}, few);
+  expect_same(running, "translate", "en-de",
+              {"--alignment", "--align-layers", "0", "--align-heads", "1,2"}, few);
   expect_same(running, "translate", "en-de", {"--max-length", "5", "--prefix", "a"}, few);
   const TempDir folder;
   const std::string prefixes = (folder / "prefixes").string();
@@ -118,6 +120,11 @@ TEST(Remote, lines_that_the_model_cannot_take_are_named_or_skipped) {
   const CliResult skipped = run_heddle(skipping, with_input(lines));
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_EQ(std::ranges::count(skipped.out, '\n'), 3);
+  expect_same(running, "translate", "en-de", {"--truncate"}, lines);
+  std::vector<std::string> cutting = command;
+  cutting.emplace_back("--truncate");
+  const CliResult cut = run_heddle(cutting, with_input(lines));
+  EXPECT_TRUE(contains(cut.err, "1 of 3 texts were longer")) << cut.err;
 }
 
 TEST(Remote, keys_are_shown_from_a_file_or_the_environment) {

@@ -8,6 +8,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/use/prompts.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/serve/http/api_client.h"
@@ -114,6 +115,8 @@ class TranslationWriter {
     ++next_;
   }
   int64_t next() const { return next_; }
+  // Texts that were cut.
+  int64_t cut() const { return cut_; }
 
  private:
   // As `translate` has it: an object, of several all of them under "n_best".
@@ -123,7 +126,8 @@ class TranslationWriter {
     if (const Json* alignment = t.find("alignment")) json["alignment"] = *alignment;
     return json;
   }
-  void write(const Json& t) const {
+  void write(const Json& t) {
+    if (const Json* is_cut = t.find("truncated"); is_cut && is_cut->as_bool()) ++cut_;
     if (asked_.json) {
       Json json = object_of(t);
       if (asked_.shows_several) {
@@ -146,7 +150,7 @@ class TranslationWriter {
 
   const RemoteTranslation& asked_;
   std::map<int64_t, Json> waiting_;
-  int64_t next_ = 0;
+  int64_t next_ = 0, cut_ = 0;
 };
 
 }  // namespace
@@ -181,8 +185,16 @@ void translate_remotely(const RemoteTranslation& asked) {
     check(writer.next() - before == std::ssize(lines), ErrorKind::system,
           "the server sent {} translations of {} lines", writer.next() - before, lines.size());
   };
-  answer_lines("translate", asked.lines, kBlock,
-               {.answer = answer, .skip = [&](const std::string& m, Results) { writer.skip(m); }});
+  const int64_t lines = answer_lines(
+      "translate", asked.lines, kBlock,
+      {.answer = answer, .skip = [&](const std::string& m, Results) { writer.skip(m); }});
+  if (writer.cut() > 0) {
+    log_warning("translate: {} of {} longer than the model takes and cut",
+                format_count(writer.cut()), counted(lines, "text was", "texts were"));
+  }
+  check(std::ssize(prefixes) <= lines, ErrorKind::data,
+        "{}: it has {} lines, more than the input; line i is the prefix of line i",
+        asked.prefix_file, prefixes.size());
 }
 
 // --- generate ------------------------------------------------------------------------------------

@@ -239,6 +239,10 @@ void run_remotely(const Flags& flags) {
       "number of tokens");
   add("max_tokens", flags.max_length);
   if (flags.alignment) body["alignment"] = "hard";
+  const AlignmentOptions& alignment = flags.alignment_options;
+  if (!alignment.layers.empty()) body["layers"] = alignment.layers;
+  if (!alignment.heads.empty()) body["heads"] = alignment.heads;
+  if (flags.truncate) body["truncate"] = true;
   const RemoteTranslation asked{.server = flags.server,
                                 .body = std::move(body),
                                 .json = flags.json,
@@ -288,10 +292,11 @@ void run_here(const Flags& flags, dist::Group& group) {
 void run(const Flags& flags) {
   check_flags(flags);
   const auto work = [&](dist::Group& group) {
-    const bool is_remote = asks_server(
-        flags.command, flags.server,
-        {"input", "--skip-bad", "--json", "--n-best", "--beam", "--length-penalty", "--max-length",
-         "--source-language", "--target-language", "--alignment", "--prefix", "--prefix-file"});
+    const bool is_remote =
+        asks_server(flags.command, flags.server,
+                    {"input", "--skip-bad", "--json", "--n-best", "--beam", "--length-penalty",
+                     "--max-length", "--source-language", "--target-language", "--alignment",
+                     "--align-layers", "--align-heads", "--truncate", "--prefix", "--prefix-file"});
     check(!is_remote || group.is_alone(), ErrorKind::usage,
           "--server: {} ranks would ask it for the same; ask it by one process", group.ranks());
     is_remote ? run_remotely(flags) : run_here(flags, group);
