@@ -112,6 +112,18 @@ TEST_F(Images, classifier_without_a_class_token_learns_answers_and_goes_on_at_an
   EXPECT_FALSE(fs::exists(path("none")));
 }
 
+TEST_F(Images, settings_that_would_do_nothing_are_refused) {
+  const auto refused = [](const std::vector<std::string>& flags, const std::string& words) {
+    expect_refused(train("none", with(flags, {"--max-updates", "1"})), 2, words);
+  };
+  refused({"--rand-augment-magnitude", "4"}, "are for --auto-augment rand_augment");
+  refused({"--mixup-alpha", "0", "--mix-probability", "0.5"}, "for batches that are mixed");
+  refused({"--mixup-alpha", "0", "--mix-until", "0.5"}, "for batches that are mixed");
+  ASSERT_EQ(train("teacher", {"--max-updates", "1"}).exit_code, 0);
+  refused({"--teacher", path("teacher"), "--teacher-temperature", "2"}, "is for --teaching soft");
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(Images, threads_and_stops_change_no_bit) {
   expect_same_for_threads_and_stops(train, "whole", 40, 15);
 }

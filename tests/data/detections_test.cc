@@ -192,6 +192,8 @@ TEST(Detections, voc_gives_parts_and_classes_by_name) {
   const DetectionSources found = find_detections(folder / "");
   EXPECT_EQ(found.test().ids.size(), 1U);
   expect_error(ErrorKind::data, {"names 'far'", "no file in Annotations"}, [&] { found.train(); });
+  expect_error(ErrorKind::usage, {"files name their classes", "class_names"},
+               [&] { open_detection_split({.path = folder / "", .class_names = {"cat"}}); });
 }
 
 TEST(Detections, xml_that_is_none_is_refused_with_its_line) {
