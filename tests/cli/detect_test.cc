@@ -375,6 +375,7 @@ TEST_F(Detect, settings_that_fit_no_model_are_refused_before_images_are_read) {
                   "18", "--max-updates", "1", "--out", path("none")});
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
   EXPECT_NE(refused.err.find("d_model is 18"), refused.err.npos) << refused.err;
+  expect_refused(train("none", {"--cache-edge", "20"}), 2, "is for images in files");
   EXPECT_FALSE(fs::exists(path("none")));
 }
 

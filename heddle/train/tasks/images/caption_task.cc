@@ -89,8 +89,7 @@ struct CaptionFields : TaskFields {
     v("judged_images", judged_images,
       "held-out images whose captions a validation judges by their scenes, at most; 0: none",
       at_least(0));
-    v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
+    v("cache_edge", cache_edge, kCacheEdgeAbout, between(0, 65535));
   }
 };
 
@@ -210,6 +209,7 @@ class CaptionTask final : public PixelTask {
       if (side > 0) stack.set("image_size", side);
       stack.set("vocab_size", tokenizer_.vocab_size());
     }
+    set_cache_edge(fields().cache_edge);
     stack.hub().head = Head::caption;
     begin_image_model();
     encode_all(images_.train, train_ids_);

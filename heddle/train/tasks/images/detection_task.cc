@@ -87,6 +87,9 @@ struct DetectionFields : TaskFields {
                   "train: there are `val_data`, {}, and `drawn` images; `drawn_held_out` says how "
                   "many of these are held out",
                   paths.val_data);
+    heddle::check(!is_drawn || cache_edge == 0, ErrorKind::usage,
+                  "train: `cache_edge` is for images in files; of drawn ones give `drawn_height` "
+                  "and `drawn_width`");
     for (const std::string& path : {paths.data, paths.val_data}) {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
@@ -108,8 +111,7 @@ struct DetectionFields : TaskFields {
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
       "share of the images that is held out, chosen by the seed, where none are", between(0, 1));
-    v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
+    v("cache_edge", cache_edge, kCacheEdgeAbout, between(0, 65535));
     v("class_names", class_names, "of data that numbers its classes (boxes.tsv)");
     std::vector<std::string> kinds = drawn_kinds();
     kinds.insert(kinds.begin(), "none");
@@ -265,6 +267,7 @@ class DetectionTask final : public PixelTask {
     }
     if (!fields().backbone.empty()) begin_backbone();
     if (fields().shortest_edge > 0) set_edges();
+    set_cache_edge(fields().cache_edge);
     check_sees_all(processor_, paths_.from);
     return open_images(config_, paths_, run_);
   }

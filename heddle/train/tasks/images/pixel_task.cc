@@ -31,6 +31,13 @@ void PixelTask::set_size(ImageSize size) {
   processor_.do_center_crop = false;
 }
 
+// Bilinear and with the edges that ImageCache makes: of its images these are the same pixels.
+void PixelTask::set_cache_edge(int64_t edge) {
+  if (edge == 0 || processor_.do_resize) return;
+  processor_.do_resize = true, processor_.shortest_edge = edge;
+  processor_.resample = Resample::bilinear;
+}
+
 void PixelTask::measure(int64_t images, const std::function<ImageView(int64_t)>& image) {
   constexpr int64_t kParts = 64;
   struct Sums {

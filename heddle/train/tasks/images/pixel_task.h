@@ -10,6 +10,11 @@
 
 namespace heddle::train {
 
+/// What `cache_edge` does in tasks whose images may have any size.
+inline constexpr const char* kCacheEdgeAbout =
+    "larger images are kept with a shorter edge of so many pixels; where nothing else says a size, "
+    "all images are then resized to that, by the model that is saved too; 0: as they are";
+
 /// Errors: usage for a model of other channels than images are read in. channels: below 0 if the
 /// model does not say.
 void check_channels(int64_t channels);
@@ -27,6 +32,9 @@ class PixelTask : public ModelTask {
   void set_edge(int64_t edge) { set_size({edge, edge}); }
   /// Images are squeezed to a size.
   void set_size(ImageSize size);
+  /// Where no size is set, images are resized as the cache has shrunk larger ones; edge 0: it has
+  /// not.
+  void set_cache_edge(int64_t edge);
   /// What images are normalised by: mean and deviation of each channel over all pixels of so many,
   /// of 0 to 1, in fixed order.
   void measure(int64_t images, const std::function<ImageView(int64_t)>& image);
