@@ -79,5 +79,35 @@ TEST_F(ObjectFiles, processor_of_shrunk_images_shrinks_files_alike) {
   EXPECT_FALSE(ImageProcessor::of_folder(path("whole/best")).do_resize);
 }
 
+TEST_F(ObjectFiles, images_too_small_for_the_model_are_left_out_by_name) {
+  std::map<std::string, Image> images;
+  for (int64_t i = 0; i < 3; ++i) images[fmt::format("{}.png", i)] = Image(12, 12 + i);
+  images["tiny.png"] = Image(2, 9);
+  write_objects(path("tiny"), images);
+  const CliResult trained = train("tiny-run", "tiny", {"--val-data", path("tiny")});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("left out: 1 image that the model does not take: " +
+                             path("tiny/tiny.png") + ": an image of 2 x 9 pixels is too small"),
+            trained.err.npos)
+      << trained.err;
+  EXPECT_NE(trained.err.find("3 images to train on, 3 held out"), trained.err.npos) << trained.err;
+  const std::vector<std::string> detect = {"detect",           path("tiny-run"),
+                                           path("tiny/0.png"), path("tiny/tiny.png"),
+                                           path("tiny/1.png"), "--json"};
+  const CliResult stopped = run_heddle(detect);
+  EXPECT_EQ(stopped.exit_code, 3);
+  EXPECT_NE(stopped.err.find("tiny/tiny.png: an image of 2 x 9"), stopped.err.npos) << stopped.err;
+  std::vector<std::string> skipping = detect;
+  skipping.emplace_back("--skip-bad");
+  const CliResult skipped = run_heddle(skipping);
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_EQ(std::ranges::count(skipped.out, '\n'), 3) << skipped.out;
+  EXPECT_NE(skipped.out.find("\"error\": \""), skipped.out.npos) << skipped.out;
+  const CliResult judged = run_heddle({"eval", path("tiny-run"), "--data", path("tiny"), "--json"});
+  ASSERT_EQ(judged.exit_code, 0) << judged.err;
+  EXPECT_EQ(Json::parse(judged.out).get_int("left_out"), 1);
+  EXPECT_EQ(Json::parse(judged.out).get_string("part"), "all");
+}
+
 }  // namespace
 }  // namespace heddle::testing

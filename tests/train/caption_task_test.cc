@@ -197,6 +197,28 @@ TEST_F(CaptionRun, processor_of_shrunk_images_shrinks_files_alike) {
   }
 }
 
+TEST_F(CaptionRun, images_too_small_for_the_grid_are_left_out_by_name) {
+  std::filesystem::create_directories(path("small"));
+  std::string lines;
+  for (const int64_t edge : {2, 12, 13, 14}) {
+    testing::write_file(path(fmt::format("small/{}.png", edge)), encode_png(Image(edge, 16)));
+    lines += fmt::format("{{\"file_name\": \"{}.png\", \"captions\": [\"some shapes\"]}}\n", edge);
+  }
+  testing::write_file(path("small/train.jsonl"), lines);
+  testing::write_file(path("small/val.jsonl"), lines);
+  TrainConfig config = tiny_captioner();
+  config.max_updates = 2;
+  set_log_level(LogLevel::warning);
+  ::testing::internal::CaptureStderr();
+  train(config, "small-run", "", "small");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("left out: 1 image that the model does not take: " + path("small/2.png") +
+                      ": an image of 2 x 16 pixels is too small"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("224"), std::string::npos) << said;
+}
+
 // Other programs have "objects" too.
 TEST_F(CaptionRun, objects_that_are_no_scene_are_passed_over_with_a_warning) {
   std::filesystem::create_directories(path("foreign"));

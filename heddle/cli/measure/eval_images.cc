@@ -137,6 +137,7 @@ class ImageJudge {
       const size_t n = static_cast<size_t>(first) + i;
       const std::string path = source_.path(n);
       const DecodedImage image = source_.decode(n, path);
+      check_takes(reader_.model(), reader_.processor, image.size, path);
       block[i] =
           reader_.processor.fit(ImageView{image.pixels.data(), image.size, source_.channels}.rgb());
     });

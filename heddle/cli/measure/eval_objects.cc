@@ -80,6 +80,7 @@ class DetectionJudge {
       const size_t entry = static_cast<size_t>(first) + i;
       const std::string path = source_.images.path(entry);
       const DecodedImage decoded = source_.images.decode(entry, path);
+      check_takes(reader_.model(), reader_.processor, decoded.size, path);
       const Image image =
           ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
       all_sizes[i] = image.size();

@@ -17,10 +17,13 @@ struct ObjectImages {
   std::string key = {};                        ///< differs wherever an image or a box does
   std::function<BoxedImage(int64_t)> at = {};  ///< any thread may ask, here and below
   std::function<std::vector<LabelledBox>(int64_t)> boxes = {};  ///< at()'s, without the pixels
+  std::function<ImageSize(int64_t)> image_size = {};            ///< at()'s
   std::function<int64_t(int64_t)> id = {};                      ///< see DetectionSet::id()
   std::function<std::string(int64_t)> name = {};                ///< for readers
 
   static ObjectImages of(const DetectionSet& set);
+  /// Some of the images, by their numbers.
+  ObjectImages select(const std::vector<int64_t>& images) const;
 };
 
 struct ObjectSplit {

@@ -212,6 +212,8 @@ class CaptionTask final : public PixelTask {
     set_cache_edge(fields().cache_edge);
     stack.hub().head = Head::caption;
     begin_image_model();
+    keep_taken(images_.train);
+    keep_taken(images_.val);
     encode_all(images_.train, train_ids_);
     encode_all(images_.val, val_ids_);
     numbers_.emplace(train_ids_);
@@ -316,6 +318,12 @@ class CaptionTask final : public PixelTask {
       if (images_.train.image(i).size != first) return;
     }
     set_size(first);
+  }
+  void keep_taken(CaptionSet& set) {
+    const auto size = [&](int64_t i) { return set.image(i).size; };
+    if (auto some = taken(set.size(), size, [&](int64_t i) { return set.path(i); })) {
+      set = set.select(*some);
+    }
   }
   void encode_all(const CaptionSet& set, CaptionIds& ids) {
     ids.resize(static_cast<size_t>(set.size()));

@@ -171,6 +171,8 @@ class DetectionTask final : public PixelTask {
     stack.hub().head = Head::objects;
     stack.hub().labels = images_.train.classes;
     begin_image_model();
+    keep_taken(images_.train);
+    keep_taken(images_.val);
     const std::string as = preparation_key();
     set_keys(images_.train.key + as, images_.val.key + as);
     log_info("{} to train on, {} held out, {} classes, {} queries",
@@ -290,6 +292,12 @@ class DetectionTask final : public PixelTask {
     processor_.size = {};
     processor_.shortest_edge = fields().shortest_edge;
     processor_.longest_edge = fields().longest_edge;
+  }
+
+  void keep_taken(ObjectImages& images) const {
+    if (const auto some = taken(images.size, images.image_size, images.name)) {
+      images = images.select(*some);
+    }
   }
 
   // How many there are, and what a model that does not look at images could make of them.

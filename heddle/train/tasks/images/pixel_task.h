@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "heddle/data/image_cache.h"
 #include "heddle/train/tasks/model_task.h"
@@ -40,6 +42,11 @@ class PixelTask : public ModelTask {
   void measure(int64_t images, const std::function<ImageView(int64_t)>& image);
   /// begin_model() of one that reads images. Errors: its, and those of check_channels().
   void begin_image_model();
+  /// The numbers of those of so many images that the model takes; nothing: all of them. The others
+  /// are named in a warning. Errors: data if it takes none.
+  std::optional<std::vector<int64_t>> taken(int64_t images,
+                                            const std::function<ImageSize(int64_t)>& size,
+                                            const std::function<std::string(int64_t)>& path) const;
   /// What keys of images end in: differs where the processor does.
   std::string preparation_key() const;
 
