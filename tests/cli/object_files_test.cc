@@ -1,8 +1,10 @@
 // Detectors at the command line on images of any sizes: those that the cache shrinks, and those
 // that are too small for the model.
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "heddle/base/json/json.h"
 #include "heddle/data/detections.h"
@@ -77,6 +79,36 @@ TEST_F(ObjectFiles, processor_of_shrunk_images_shrinks_files_alike) {
   EXPECT_EQ(ImageProcessor::of_folder(path("sized/best")).shortest_edge, 16);
   ASSERT_EQ(train("whole", "large", {}).exit_code, 0);
   EXPECT_FALSE(ImageProcessor::of_folder(path("whole/best")).do_resize);
+}
+
+TEST_F(ObjectFiles, a_run_keeps_the_caches_of_its_own_images_alone) {
+  std::map<std::string, Image> images;
+  for (int64_t i = 0; i < 4; ++i) images[fmt::format("{}.png", i)] = Image(12, 12);
+  write_objects(path("kept"), images);
+  const auto caches = [] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path("kept-run/cache"))) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".images")) names.insert(name);
+    }
+    return names;
+  };
+  ASSERT_EQ(train("kept-run", "kept", {}).exit_code, 0);
+  const auto first = caches();
+  EXPECT_EQ(first.size(), 1U);
+  write_file(path("kept-run/cache/train-mine.images"), "mine");
+  write_file(path("kept-run/cache/train-0123456789abcdef.images"), "mine too");
+  std::filesystem::last_write_time(
+      path("kept/0.png"), std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  ASSERT_EQ(train("kept-run", "kept", {"--max-updates", "2"}).exit_code, 0);
+  const auto second = caches();
+  EXPECT_EQ(second.size(), 3U);
+  EXPECT_FALSE(second.contains(*first.begin()));
+  std::ranges::fill(images["0.png"].pixels, uint8_t{9});
+  write_objects(path("kept"), images);
+  const CliResult refused = train("kept-run", "kept", {"--max-updates", "3"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_EQ(caches(), second) << refused.err;
 }
 
 TEST_F(ObjectFiles, images_too_small_for_the_model_are_left_out_by_name) {

@@ -39,7 +39,8 @@ ObjectImages drawn_part(const DrawnOptions& o, int64_t first, int64_t count) {
 }  // namespace
 
 ObjectImages ObjectImages::of(const DetectionSet& set) {
-  ObjectImages images{.size = set.size(), .classes = set.classes(), .key = set.key()};
+  ObjectImages images{
+      .size = set.size(), .classes = set.classes(), .key = set.key(), .cache = set.cache_path()};
   images.boxes = [set](int64_t i) {
     const std::span<const LabelledBox> boxes = set.boxes(i);
     return std::vector<LabelledBox>(boxes.begin(), boxes.end());
@@ -61,6 +62,7 @@ ObjectImages ObjectImages::select(const std::vector<int64_t>& images) const {
   return {.size = chosen.size(),
           .classes = classes,
           .key = checksum(fmt::format("{} {}", key, chosen.key())),
+          .cache = cache,
           .at = of_chosen(at),
           .boxes = of_chosen(boxes),
           .image_size = of_chosen(image_size),

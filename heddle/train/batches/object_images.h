@@ -15,6 +15,7 @@ struct ObjectImages {
   int64_t size = 0;
   std::vector<std::string> classes = {};
   std::string key = {};                        ///< differs wherever an image or a box does
+  std::string cache = {};                      ///< its file; empty: there is none
   std::function<BoxedImage(int64_t)> at = {};  ///< any thread may ask, here and below
   std::function<std::vector<LabelledBox>(int64_t)> boxes = {};  ///< at()'s, without the pixels
   std::function<ImageSize(int64_t)> image_size = {};            ///< at()'s

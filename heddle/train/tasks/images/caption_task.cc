@@ -226,6 +226,10 @@ class CaptionTask final : public PixelTask {
     shuffle(images_.train.size(), fields().batch_size);
   }
 
+  std::vector<std::string> caches() const override {
+    return {images_.train.cache_path(), images_.val.cache_path()};
+  }
+
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     CaptionBatch captions;

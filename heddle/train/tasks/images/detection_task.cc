@@ -182,6 +182,11 @@ class DetectionTask final : public PixelTask {
     shuffle(images_.train.size, fields().batch_size);
   }
 
+  std::vector<std::string> caches() const override {
+    if (images_.train.cache.empty()) return {};
+    return {images_.train.cache, images_.val.cache};
+  }
+
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     const auto n = static_cast<int64_t>(samples.size());
