@@ -18,6 +18,12 @@ namespace {
 
 using ReadImage = std::function<Image(const std::string&)>;
 
+Image read_for(const ImagesFor& to, const std::string& path) {
+  Image image = read_upright_image(path);
+  check_takes(to.model, to.processor, image.size(), path);
+  return image;
+}
+
 constexpr size_t kAtOnce = 32;
 
 void skip_image(const ImageFiles& files, const std::string& path, const Error& error,
@@ -79,15 +85,15 @@ void for_each_image(const ImageFiles& files, dist::Group& group, const ReadImage
 
 }  // namespace
 
-void for_read_images(const ImageFiles& files, dist::Group& group, const ImageAnswers& answer) {
-  for_each_image(files, group, read_upright_image, answer);
+void for_read_images(const ImageFiles& files, dist::Group& group, const ImagesFor& to,
+                     const ImageAnswers& answer) {
+  const auto read = [&](const std::string& path) { return read_for(to, path); };
+  for_each_image(files, group, read, answer);
 }
 
-void for_images(const ImageFiles& files, dist::Group& group, const ImageProcessor& processor,
+void for_images(const ImageFiles& files, dist::Group& group, const ImagesFor& to,
                 const ImageAnswers& answer) {
-  const auto read = [&](const std::string& path) {
-    return processor.fit(read_upright_image(path));
-  };
+  const auto read = [&](const std::string& path) { return to.processor.fit(read_for(to, path)); };
   for_each_image(files, group, read, answer);
 }
 

@@ -8,7 +8,7 @@
 
 #include "heddle/cli/lines.h"
 #include "heddle/dist/group.h"
-#include "heddle/vision/image_processor.h"
+#include "heddle/infer/image_batch.h"
 
 namespace heddle::cli {
 
@@ -28,13 +28,20 @@ struct ReadImages {
 /// Prints their lines.
 using ImageAnswers = std::function<void(const ReadImages& read, Results out)>;
 
+/// What the images are read for.
+struct ImagesFor {
+  const Model& model;
+  const ImageProcessor& processor;
+};
+
 /// Reads the images, some at a time, and has them answered. All ranks of the group call it, and
 /// share them.
-/// Errors: those of read_image(), once the images before were answered, unless bad ones are
-/// skipped; data if all were.
-void for_read_images(const ImageFiles& files, dist::Group& group, const ImageAnswers& answer);
+/// Errors: those of read_image() and check_takes(), once the images before were answered, unless
+/// bad ones are skipped; data if all were.
+void for_read_images(const ImageFiles& files, dist::Group& group, const ImagesFor& to,
+                     const ImageAnswers& answer);
 /// The same of fitted images.
-void for_images(const ImageFiles& files, dist::Group& group, const ImageProcessor& processor,
+void for_images(const ImageFiles& files, dist::Group& group, const ImagesFor& to,
                 const ImageAnswers& answer);
 
 /// What of labelled images cannot be read is left out of what is measured.

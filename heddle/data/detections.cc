@@ -153,6 +153,12 @@ DetectionSet cached_detections(const DetectionSource& source, const std::string&
 }
 
 DetectionSplit open_detection_split(const DetectionSetOptions& options, const CacheLog& log) {
+  check(options.class_names.empty() || is_box_table(options.path) ||
+            (!options.val_path.empty() && is_box_table(options.val_path)),
+        ErrorKind::usage,
+        "{}: its files name their classes; leave `class_names` out (empty, where a recipe has "
+        "them), which are those of a table of boxes (boxes.tsv)",
+        options.path);
   DetectionSources found = find_detections(options.path, options.class_names);
   check(found.train != nullptr, ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);

@@ -18,8 +18,7 @@ struct DetectionSetOptions {
   uint64_t seed = 0;           ///< chooses these
   std::string cache_dir = {};  ///< see ImageCacheOptions
   int64_t cache_edge = 0;      ///< the same's `edge`
-  /// Names of the classes where the files have numbers alone (boxes.tsv), or the same; of other
-  /// files not looked at.
+  /// Names of the classes where the files have numbers alone (boxes.tsv), or the same.
   std::vector<std::string> class_names = {};
 };
 
@@ -90,8 +89,9 @@ struct DetectionSplit {
 /// The images of a path and those held out, from the cache (made where it is missing), with the
 /// classes of the training images. Where none are held out, val_share of the images, chosen by the
 /// seed, is. Boxes are cleaned with a warning, see BoxCleaner. `log` hears how many there are.
-/// Errors: those of find_detections(), relabel() and ImageCache; data for a path without images to
-/// train on, no box in all of them, or a share that leaves no image to hold out.
+/// Errors: those of find_detections(), relabel() and ImageCache; usage for class_names of files
+/// that all name theirs; data for a path without images to train on, no box in all of them, or a
+/// share that leaves no image to hold out.
 DetectionSplit open_detection_split(const DetectionSetOptions& options,
                                     const CacheLog& log = nullptr);
 

@@ -2,6 +2,7 @@
 #include "heddle/data/image_cache.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -49,6 +50,7 @@ struct ImageRecord {
 
 constexpr uint64_t kMagic = 0x3267616d69746468u;  // "hdtimag2"
 constexpr size_t kFooter = sizeof(ImageFooter);
+constexpr std::string_view kEnding = ".images";
 constexpr uint64_t kMostHashed = uint64_t{4} << 30;
 
 static_assert(std::is_trivially_copyable_v<ImageFooter> && kFooter == 10 * sizeof(int64_t) &&
@@ -300,6 +302,31 @@ void build(const ImageSource& source, int64_t edge, uint64_t key, const std::str
   });
 }
 
+// Of "NAME-KEY.images" NAME and KEY.
+struct CacheName {
+  std::string_view name, key;
+
+  explicit CacheName(std::string_view file) {
+    constexpr size_t kDigits = 16;
+    if (!file.ends_with(kEnding)) return;
+    file.remove_suffix(kEnding.size());
+    const size_t dash = file.rfind('-');
+    if (dash == file.npos || file.size() != dash + 1 + kDigits) return;
+    name = file.substr(0, dash), key = file.substr(dash + 1);
+  }
+};
+
+bool is_whole_cache(const std::string& path, std::string_view key) {
+  uint64_t number = 0;
+  const char* const end = key.data() + key.size();
+  const auto [stop, fault] = std::from_chars(key.data(), end, number, 16);
+  if (fault != std::errc() || stop != end || is_directory(path) || file_size(path) == 0) {
+    return false;
+  }
+  ImageFileView view{.file = MappedFile(path)};
+  return lay_out(view, number).empty();
+}
+
 void warn_of_faults(const std::string& root, const About& about) {
   if (about.left_out == 0) return;
   const auto more = about.left_out - std::ssize(about.faults);
@@ -330,7 +357,7 @@ ImageCache ImageCache::open_or_build(const ImageSource& source, const ImageCache
   const ProfilePhase phase("decode images");
   const uint64_t key = cache_key(source, options.edge);
   const std::string path =
-      join_path(options.folder, fmt::format("{}-{:016x}.images", options.name, key));
+      join_path(options.folder, fmt::format("{}-{:016x}{}", options.name, key, kEnding));
   make_directories(options.folder);
   remove_leftovers(options.folder, options.name + "-");
   About about;
@@ -374,6 +401,18 @@ std::string_view ImageCache::name(int64_t i) const {
 const std::vector<std::string>& ImageCache::labels() const { return impl_->labels; }
 const std::string& ImageCache::key() const { return impl_->key; }
 const std::string& ImageCache::path() const { return impl_->view.file.path(); }
+
+void remove_other_caches(const std::string& path) {
+  const std::string folder = parent_path(path);
+  const std::string file = path.substr(path.rfind('/') + 1);
+  const CacheName own(file);
+  for (const std::string& entry : list_directory(folder)) {
+    const CacheName other(entry);
+    const std::string there = join_path(folder, entry);
+    const bool is_alike = other.name == own.name && other.key != own.key;
+    if (is_alike && is_whole_cache(there, other.key)) remove_path(there);
+  }
+}
 
 std::vector<size_t> cached_entries(const ImageSource& source, const ImageCache& cache,
                                    const std::string& file) {

@@ -60,6 +60,10 @@ class ImageCache {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// Removes what a cache file has replaced: those beside it of the same name and another key. Files
+/// that are no whole caches stay.
+void remove_other_caches(const std::string& path);
+
 /// The number in the source of each image of its cache: those that cannot be read are not there.
 /// Errors: data, naming `file`, which lists the images, if the cache has others.
 std::vector<size_t> cached_entries(const ImageSource& source, const ImageCache& cache,

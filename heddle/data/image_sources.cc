@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -20,8 +21,9 @@
 namespace heddle {
 namespace {
 
-// Held-out parts, the one that is taken first.
-constexpr const char* kHeldOut[] = {"val", "valid", "validation", "dev", "test", "t10k"};
+// Held-out parts, of each kind the one that is taken first in front.
+constexpr std::array kToValidate = {"val", "valid", "validation", "dev"};
+constexpr std::array kToTest = {"test", "t10k"};
 
 // --- folders of classes ---
 
@@ -32,10 +34,27 @@ std::string extension(const std::string& name) {
   return ending;
 }
 
+bool is_image_file(const std::string& folder, const std::string& name) {
+  return !name.starts_with('.') && is_image_name(name) && !is_directory(join_path(folder, name));
+}
+
+// What of a folder is not taken.
+struct PassedOver {
+  int64_t count = 0;
+  std::string first = {};
+
+  void add(const std::string& path) {
+    if (count++ == 0) first = path;
+  }
+  void warn(std::string_view one, std::string_view what) const {
+    if (count == 0) return;
+    log_warning("passed over: {} {}, the first {}", counted(count, one), what, first);
+  }
+};
+
 struct ClassFolders {
   ImageSource source;
-  int64_t others = 0;  // files that are no images, by their names
-  std::string first_other;
+  PassedOver others = {}, links = {};
 
   // All images in a folder and those below it. A link to a folder is followed only where it is a
   // class: below, links could lead around in circles.
@@ -47,19 +66,19 @@ struct ClassFolders {
       if (lstat(path.c_str(), &facts) != 0) fail_errno("cannot read", path, errno);
       if (S_ISDIR(facts.st_mode)) {
         add(below, label);
+      } else if (S_ISLNK(facts.st_mode) && is_directory(path)) {
+        links.add(path);
       } else if (is_image_name(file)) {
         source.add_file(below, label);
-      } else if (others++ == 0) {
-        first_other = path;
+      } else {
+        others.add(path);
       }
     }
   }
 
   ImageSource finish() {
-    if (others > 0) {
-      log_warning("passed over: {} that are no images, the first {}", counted(others, "file"),
-                  first_other);
-    }
+    others.warn("file", "that are no images");
+    links.warn("link", "to folders below that of a class");
     source.decode = [](size_t, const std::string& path) { return decode_image_file(path); };
     return std::move(source);
   }
@@ -71,6 +90,14 @@ std::vector<std::string> folders_in(const std::string& path) {
     if (!name.starts_with('.') && is_directory(join_path(path, name))) folders.push_back(name);
   }
   return folders;
+}
+
+void warn_of_strays(const std::string& folder) {
+  PassedOver strays;
+  for (const std::string& name : list_directory(folder)) {
+    if (is_image_file(folder, name)) strays.add(join_path(folder, name));
+  }
+  strays.warn("image", "beside folders, in none of them");
 }
 
 ImageSource read_class_folders(const std::string& root, bool is_train) {
@@ -90,11 +117,63 @@ ImageSource read_class_folders(const std::string& root, bool is_train) {
   }
   check(!source.entries.empty(), ErrorKind::data, "{}: no folder in it has JPEG or PNG files",
         root);
+  warn_of_strays(root);
   return classes.finish();
 }
 
-bool is_split_name(const std::string& name) {
-  return name == "train" || std::ranges::find(kHeldOut, name) != std::end(kHeldOut);
+// --- folders of parts ---
+
+bool is_part_name(const std::string& name) {
+  const auto is_among = [&](const auto& names) {
+    return std::ranges::find(names, name) != std::end(names);
+  };
+  return name == "train" || is_among(kToValidate) || is_among(kToTest);
+}
+
+std::string part_names() {
+  return fmt::format("train, {}, {}", fmt::join(kToValidate, ", "), fmt::join(kToTest, ", "));
+}
+
+size_t images_in(const std::string& path, const std::string& folder) {
+  ClassFolders all;
+  all.source.root = path;
+  all.add(folder, 0);
+  return all.source.entries.size();
+}
+
+// Whether folders are parts, with those of the classes in them; else they are classes.
+bool are_parts(const std::string& path, const std::vector<std::string>& folders) {
+  if (std::ranges::all_of(folders, is_part_name)) return true;
+  std::vector<std::string> parts, others;
+  for (const std::string& name : folders) {
+    if (is_part_name(name) && !folders_in(join_path(path, name)).empty()) parts.push_back(name);
+  }
+  if (parts.empty()) return false;
+  for (const std::string& name : folders) {
+    if (!is_part_name(name) && images_in(path, name) > 0) others.push_back(name + "/");
+  }
+  const bool has_train = std::ranges::find(parts, "train") != parts.end();
+  check(others.empty() || (has_train && parts.size() > 1), ErrorKind::data,
+        "{0}: {1}/ may be a part of the images or a class: there are folders in it, and beside it "
+        "{2}. A part is called by one of {3}: rename the others so, or give {0}/{1} itself. If it "
+        "is a class, put all folders of classes into a folder train/",
+        path, parts.front(), fmt::join(others, ", "), part_names());
+  return true;
+}
+
+void warn_of_other_folders(const std::string& path, const std::vector<std::string>& folders,
+                           const std::vector<std::string>& taken) {
+  std::vector<std::string> others;
+  for (const std::string& name : folders) {
+    if (std::ranges::find(taken, name) != taken.end()) continue;
+    const size_t images = images_in(path, name);
+    if (images == 0) continue;
+    others.push_back(
+        fmt::format("{}/ with {}", name, counted(static_cast<int64_t>(images), "image")));
+  }
+  if (others.empty()) return;
+  log_warning("{}: passed over: {}; taken are {}/ (parts are called {})", path,
+              fmt::join(others, ", "), fmt::join(taken, "/, "), part_names());
 }
 
 ImageSources find_class_folders(const std::string& path) {
@@ -103,24 +182,36 @@ ImageSources find_class_folders(const std::string& path) {
         "{}: no images that heddle knows. There may be folders of JPEG and PNG files, one a class "
         "(also in train/ and val/), IDX files, CIFAR's .bin files, or train.jpack",
         path);
-  ImageSources found;
-  const auto is_there = [&](const char* name) {
-    return std::ranges::find(folders, name) != folders.end();
-  };
-  const bool is_split = (is_there("train") && !folders_in(join_path(path, "train")).empty()) ||
-                        std::ranges::all_of(folders, is_split_name);
-  const auto part = [](const std::string& root, bool is_train) {
+  const auto read = [](const std::string& root, bool is_train) {
     return [root, is_train] { return read_class_folders(root, is_train); };
   };
-  if (!is_split) {
-    found.train = part(path, true);
+  ImageSources found;
+  if (!are_parts(path, folders)) {
+    found.train = read(path, true);
     return found;
   }
-  if (is_there("train")) found.train = part(join_path(path, "train"), true);
-  for (const char* name : kHeldOut) {
-    if (!found.val && is_there(name)) found.val = part(join_path(path, name), false);
-  }
+  std::vector<std::string> taken;
+  const auto take = [&](UnreadPart<ImageSource>& part, const char* name) {
+    if (part || std::ranges::find(folders, name) == folders.end()) return;
+    part = read(join_path(path, name), &part == &found.train);
+    taken.emplace_back(name);
+  };
+  take(found.train, "train");
+  for (const char* name : kToValidate) take(found.val, name);
+  for (const char* name : kToTest) take(found.test, name);
+  warn_of_other_folders(path, folders, taken);
+  warn_of_strays(path);
   return found;
+}
+
+// Of a folder of parts that to train on, else the folder itself.
+std::string folder_to_train_on(const std::string& path) {
+  const std::vector<std::string> folders = folders_in(path);
+  const bool has_train = std::ranges::find(folders, "train") != folders.end();
+  if (!has_train || !are_parts(path, folders)) return path;
+  warn_of_other_folders(path, folders, {"train"});
+  warn_of_strays(path);
+  return join_path(path, "train");
 }
 
 // --- files of many images ---
@@ -129,7 +220,7 @@ bool is_train_name(const std::string& name) {
   return name.find("train") != name.npos || name.starts_with("data_batch");
 }
 
-// Files of the kind in a folder: those to train on, and those of the first held-out part.
+// Files of the kind in a folder: those to train on, and of each kind of held-out parts the first.
 std::optional<ImageSources> find_packs_of(PackKind kind, const std::string& folder) {
   std::vector<std::string> all;
   for (const std::string& name : list_directory(folder)) {
@@ -143,13 +234,15 @@ std::optional<ImageSources> find_packs_of(PackKind kind, const std::string& fold
   };
   ImageSources found;
   found.train = chosen(is_train_name);
-  for (const char* part : kHeldOut) {
-    if (found.val) break;
-    found.val = chosen([&](const std::string& name) {
+  const auto take = [&](UnreadPart<ImageSource>& into, const char* part) {
+    if (into) return;
+    into = chosen([&](const std::string& name) {
       return !is_train_name(name) && name.find(part) != name.npos;
     });
-  }
-  if (!found.train && !found.val) return std::nullopt;
+  };
+  for (const char* part : kToValidate) take(found.val, part);
+  for (const char* part : kToTest) take(found.test, part);
+  if (!found.train && !found.val && !found.test) return std::nullopt;
   return found;
 }
 
@@ -207,13 +300,14 @@ ImageSource find_unlabelled(const std::string& path) {
   std::optional<ImageSources> packs = is_directory(path) ? find_packs(path) : find_images(path);
   ImageSource source;
   if (packs) {
-    source = (packs->train ? packs->train : packs->val)();
+    source = (packs->train ? packs->train : packs->val ? packs->val : packs->test)();
   } else {
+    const std::string root = folder_to_train_on(path);
     ClassFolders all;
-    all.source.root = path;
+    all.source.root = root;
     all.add("", 0);
     check(!all.source.entries.empty(), ErrorKind::data, "{}: there are no JPEG or PNG files in it",
-          path);
+          root);
     source = all.finish();
   }
   source.labels = {""};

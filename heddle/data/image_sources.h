@@ -50,25 +50,30 @@ template <class Source>
 using UnreadPart = std::function<Source()>;
 
 struct ImageSources {
-  UnreadPart<ImageSource> train, val;
+  UnreadPart<ImageSource> train, val, test;
 };
 
 /// What is at a path. A file: .jpack (JPEG files without their common beginning, which is
 /// jpeg_header.bin beside it, as ../shared/data/cifar10/README.md has them), IDX (its name has
 /// "images"; that with "labels" lies beside it; gzip or not), .bin (CIFAR-10 or CIFAR-100, of which
 /// the fine labels count). A folder: of such files, those to train on with "train" or "data_batch"
-/// in their name, those held out with one of "val", "dev", "test", "t10k" (the first that is
-/// there); of folders train/ and val/ (valid, validation, dev, test) with a folder of JPEG and PNG
-/// files a class; or of folders a class, which are train's. Names of classes are those of the
-/// folders, in order; lines of classes.txt, batches.meta.txt, fine_label_names.txt; or numbers.
-/// Of a path without a split only `train` is there.
-/// Errors: data, naming the file, for a path without images; of a part that is read, for a class
-/// without image files in training, a file of a wrong size or with a label that has no name.
+/// in their name, those to validate on with "val" or "dev", those to test on with "test" or "t10k"
+/// (the first that is there); of folders train/, val/ (valid, validation, dev), test/ (t10k) with a
+/// folder of JPEG and PNG files a class; or of folders a class, which are train's. Names of classes
+/// are those of the folders, in order; lines of classes.txt, batches.meta.txt,
+/// fine_label_names.txt; or numbers. Of a path without parts only `train` is there. Images beside
+/// the folders of parts or classes, and in other folders beside those of parts, are passed over
+/// with a warning.
+/// Errors: data, naming the file, for a path without images, or folders that may be parts or
+/// classes (train/ with folders in it, beside folders that are no parts); of a part that is read,
+/// for a class without image files in training, a file of a wrong size or with a label that has no
+/// name.
 ImageSources find_images(const std::string& path);
 
 /// All images at a path, whatever says what they show: those of find_images()' files to train on,
-/// or all JPEG and PNG files in a folder and those below it. Each has label 0 of one class without
-/// a name. Errors: data, naming the path, if there is none; those of find_images().
+/// or all JPEG and PNG files in a folder and those below it, of a folder of parts those of train/
+/// alone. Each has label 0 of one class without a name. Errors: data, naming the path, if there is
+/// none; those of find_images().
 ImageSource find_unlabelled(const std::string& path);
 
 /// Where each name stands among others; -1: it does not. Of equal ones see distinct_names().

@@ -98,16 +98,17 @@ ImageSet cached_set(const ImageSource& source, const std::string& name,
 
 ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log,
                             const std::function<void(const ImageSource&)>& look) {
-  ImageSources found = find_images(options.path);
+  const ImageSources found = find_images(options.path);
   check(found.train != nullptr, ErrorKind::data,
         "{}: there are held-out images alone, and none to train on", options.path);
+  UnreadPart<ImageSource> held_out = found.val ? found.val : found.test;
   if (!options.val_path.empty()) {
-    ImageSources others = find_images(options.val_path);
-    found.val = std::move(others.val ? others.val : others.train);
+    const ImageSources others = find_images(options.val_path);
+    held_out = others.val ? others.val : others.test ? others.test : others.train;
   }
   const ImageSource to_train = found.train();
   std::optional<ImageSource> held;  // looked at before the long work
-  if (found.val) relabel(held.emplace(found.val()), to_train.labels);
+  if (held_out) relabel(held.emplace(held_out()), to_train.labels);
   if (look) look(to_train);
   ImageSet train = cached_set(to_train, "train", options, log);
   check_classes(train, options.path);

@@ -37,6 +37,7 @@ class CachedImages {
   ImageView image(int64_t i) const { return cache_.image(chosen_[i]); }
   /// The size of the image's file; a cache's edge makes image(i) smaller.
   ImageSize original_size(int64_t i) const { return cache_.original_size(chosen_[i]); }
+  const std::string& cache_path() const { return cache_.path(); }
   /// Of the image's file; of one of many in a file "FILE: image 7", in an archive "ARCHIVE: NAME".
   std::string path(int64_t i) const {
     return join_path(root_, std::string(cache_.name(chosen_[i])));

@@ -29,6 +29,18 @@ ImageReader load_image_reader(const std::string& path) {
   return reader;
 }
 
+void check_takes(const Model& model, const ImageProcessor& processor, ImageSize image,
+                 const std::string& path) {
+  const ImageSize size = processor.fitted(image);
+  const auto* const captioner = model.as<Captioner>();
+  try {
+    static_cast<void>(captioner ? captioner->grid(size) : model.need<ImageModel>(path).grid(size));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    fail(ErrorKind::data, "{}: {}", path, error.what());
+  }
+}
+
 ImageBatch::ImageBatch(std::vector<ImageSize> sizes, std::vector<uint32_t> samples)
     : sizes_(std::move(sizes)),
       samples_(std::move(samples)),

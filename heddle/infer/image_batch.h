@@ -20,6 +20,11 @@ struct ImageReader {
 /// ImageProcessor::of_folder(); data if it reads no images.
 ImageReader load_image_reader(const std::string& path);
 
+/// Whether a model that reads images, or writes captions of them, takes one of a size, which is
+/// fitted first. Errors: data, beginning with `path`, the image's, if it does not.
+void check_takes(const Model& model, const ImageProcessor& processor, ImageSize image,
+                 const std::string& path);
+
 /// A batch of images of any sizes. Images may be laid in it by several threads at once.
 class ImageBatch {
  public:

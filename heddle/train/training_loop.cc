@@ -13,6 +13,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/rounded.h"
 #include "heddle/base/signals.h"
+#include "heddle/data/image_cache.h"
 #include "heddle/dist/share_out.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/not_finite.h"
@@ -40,6 +41,14 @@ double per_second(const LogWindow& w) {
   return static_cast<double>(w.tokens) / std::max(w.seconds, 1e-9);
 }
 
+// Their paths; none if there is no such folder.
+std::set<std::string> files_in(const std::string& folder) {
+  std::set<std::string> paths;
+  if (!is_directory(folder)) return paths;
+  for (const std::string& name : list_directory(folder)) paths.insert(join_path(folder, name));
+  return paths;
+}
+
 }  // namespace
 
 bool is_at_end(const TrainConfig& c, const Progression& p, double seconds) {
@@ -58,6 +67,8 @@ TrainingLoop::TrainingLoop(const TrainConfig& config, const RunOptions& options,
       on_event_(state != nullptr ? options.on_event : nullptr),
       state_(state),
       group_(*options.group),
+      caches_before_(state != nullptr ? files_in(join_path(options.out, "cache"))
+                                      : std::set<std::string>()),
       task_(config.task_config->make(config, options.paths, options.out)),
       parameters_(task_->parameters()),
       gradient_(*task_, config.shards, config.accumulate, group_, GradientLayout::kBucketValues,
@@ -99,6 +110,7 @@ void TrainingLoop::begin() {
   begin_ = Clock::now();
   agreed_ = gradient_.agree({.seconds = seconds()});
   if (!leads()) return;
+  for (const std::string& path : task_->caches()) remove_other_caches(path);
   note_seconds();
   log_.emplace(join_path(out_, "log.jsonl"), p_.log_bytes);
 }
@@ -147,7 +159,19 @@ std::optional<Progression> TrainingLoop::load(NamedTensors& carried) {
     return StateFolder::read(state_path(), parameters_, optimizer_, &carried, accept);
   }
   noted_seconds_ = state_->noted_seconds();
-  return state_->load(parameters_, optimizer_, &carried, accept);
+  try {
+    return state_->load(parameters_, optimizer_, &carried, accept);
+  } catch (const Error&) {
+    remove_new_caches();
+    throw;
+  }
+}
+
+// Of data that the run does not go on with.
+void TrainingLoop::remove_new_caches() const {
+  for (const std::string& path : task_->caches()) {
+    if (!caches_before_.contains(path)) remove_path(path);
+  }
 }
 
 // Equal bits are promised for one program on one kind of machine.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ class TrainingLoop {
   bool is_validation_due() const;
 
   std::optional<Progression> load(NamedTensors& carried);
+  void remove_new_caches() const;
   void warn_of_differences() const;
   void check_same_data(const std::string& saved, const std::string& key, const char* what) const;
   void tell(RunEvent event) const;
@@ -66,6 +68,7 @@ class TrainingLoop {
   std::function<void(RunEvent)> on_event_;
   StateFolder* state_;
   dist::Group& group_;
+  std::set<std::string> caches_before_;  // rank 0's: files in RUN/cache
   std::unique_ptr<Task> task_;
   nn::Parameters& parameters_;
   BatchGradient gradient_;

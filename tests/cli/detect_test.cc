@@ -336,7 +336,7 @@ TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
   ASSERT_EQ(train("judge", {"--max-updates", "1"}).exit_code, 0);
   fs::create_directories(path("table/images"));
   fs::copy_file(fixture_image("rgb.png"), path("table/images/a.png"));
-  write_file(path("table/images.tsv"), "split\timage\ntest\ta\n");
+  write_file(path("table/images.tsv"), "split\timage\nval\tgone\ntest\ta\n");
   const std::string header = "split\timage\tclass\txmin\tymin\txmax\tymax\n";
   write_file(path("table/boxes.tsv"), header + "test\ta\t0\t2\t2\t9999\t9\n");
   const auto classes_with_objects = [&] {
@@ -344,6 +344,8 @@ TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
     EXPECT_EQ(judged.exit_code, 0) << judged.err;
     std::vector<std::string> names;
     const Json line = Json::parse(judged.out);
+    EXPECT_EQ(line.get_string("part"), "test");
+    EXPECT_EQ(line.get_int("images"), 1);
     for (const auto& [name, scores] : line.at("classes").as_object()) {
       if (scores.get_double("map") >= 0) names.push_back(name);
     }
@@ -356,7 +358,7 @@ TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
   const CliResult empty = run_heddle({"eval", path("judge"), "--data", path("table")});
   EXPECT_EQ(empty.exit_code, 0) << empty.err;
   EXPECT_NE(empty.err.find("nothing to find"), empty.err.npos) << empty.err;
-  EXPECT_TRUE(empty.out.starts_with("mAP none, mAP50 none")) << empty.out;
+  EXPECT_TRUE(empty.out.starts_with("test: mAP none, mAP50 none")) << empty.out;
   EXPECT_EQ(empty.out.find('-'), empty.out.npos) << empty.out;
   fs::remove(path("table/classes.txt"));
   write_file(path("table/boxes.tsv"), header + "test\ta\t6\t2\t2\t9\t9\n");
@@ -373,6 +375,7 @@ TEST_F(Detect, settings_that_fit_no_model_are_refused_before_images_are_read) {
                   "18", "--max-updates", "1", "--out", path("none")});
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
   EXPECT_NE(refused.err.find("d_model is 18"), refused.err.npos) << refused.err;
+  expect_refused(train("none", {"--cache-edge", "20"}), 2, "is for images in files");
   EXPECT_FALSE(fs::exists(path("none")));
 }
 

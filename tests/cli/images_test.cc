@@ -24,6 +24,7 @@ TEST_F(Images, classifier_learns_and_answers) {
   ASSERT_EQ(judged.exit_code, 0) << judged.err;
   const Json report = Json::parse(judged.out);
   EXPECT_EQ(report.get_int("images"), 100);
+  EXPECT_EQ(report.get_string("part"), "test");
   EXPECT_GT(report.at("accuracy").as_double(), 0.95);
   EXPECT_EQ(report.at("top5").as_double(), 1);  // of four classes
   EXPECT_LT(report.at("calibration_error").as_double(), 0.5);
@@ -109,6 +110,32 @@ TEST_F(Images, classifier_without_a_class_token_learns_answers_and_goes_on_at_an
   EXPECT_EQ(weights.info("vit.embeddings.column_embeddings").shape, columns);
   expect_refused(train("none", {"--class-token", "false", "--max-updates", "1"}), 3,
                  "pooling mean");
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
+TEST_F(Images, part_to_test_on_is_judged_before_that_to_validate_on_and_named) {
+  ASSERT_EQ(train("parts", {"--max-updates", "1"}).exit_code, 0);
+  fs::create_directory(path("both"));
+  write_quarters(path("both"), "val", 8);
+  const std::vector<std::string> judge = {"eval", path("parts"), "--data", path("both")};
+  const CliResult val = run_heddle(judge);
+  EXPECT_TRUE(val.out.starts_with("val: accuracy ")) << val.out << val.err;
+  EXPECT_NE(val.out.find("(8 images, "), val.out.npos) << val.out;
+  write_quarters(path("both"), "test", 12);
+  const CliResult test = run_heddle(judge);
+  EXPECT_TRUE(test.out.starts_with("test: accuracy ")) << test.out << test.err;
+  EXPECT_NE(test.out.find("(12 images, "), test.out.npos) << test.out;
+}
+
+TEST_F(Images, settings_that_would_do_nothing_are_refused) {
+  const auto refused = [](const std::vector<std::string>& flags, const std::string& words) {
+    expect_refused(train("none", with(flags, {"--max-updates", "1"})), 2, words);
+  };
+  refused({"--rand-augment-magnitude", "4"}, "are for --auto-augment rand_augment");
+  refused({"--mixup-alpha", "0", "--mix-probability", "0.5"}, "for batches that are mixed");
+  refused({"--mixup-alpha", "0", "--mix-until", "0.5"}, "for batches that are mixed");
+  ASSERT_EQ(train("teacher", {"--max-updates", "1"}).exit_code, 0);
+  refused({"--teacher", path("teacher"), "--teacher-temperature", "2"}, "is for --teaching soft");
   EXPECT_FALSE(fs::exists(path("none")));
 }
 

@@ -192,6 +192,8 @@ TEST(Detections, voc_gives_parts_and_classes_by_name) {
   const DetectionSources found = find_detections(folder / "");
   EXPECT_EQ(found.test().ids.size(), 1U);
   expect_error(ErrorKind::data, {"names 'far'", "no file in Annotations"}, [&] { found.train(); });
+  expect_error(ErrorKind::usage, {"files name their classes", "class_names"},
+               [&] { open_detection_split({.path = folder / "", .class_names = {"cat"}}); });
 }
 
 TEST(Detections, xml_that_is_none_is_refused_with_its_line) {
@@ -210,6 +212,12 @@ TEST(Detections, xml_that_is_none_is_refused_with_its_line) {
             std::string::npos);
   EXPECT_NE(error("<a>&b;</a>").find("not known"), std::string::npos);
   EXPECT_NE(error("<a>\xff</a>").find("UTF-8"), std::string::npos);
+  for (const char* number : {"0", "xD800", "xDFFF", "x110000", "99999999999", "", "x", "65a"}) {
+    EXPECT_NE(error(fmt::format("<a>&#{};</a>", number)).find("the number of no character"),
+              std::string::npos)
+        << number;
+  }
+  EXPECT_EQ(parse_xml("<a>&#xFC;&#252;&#x20AC;&#x10FFFF;</a>", "").text, "üü€\U0010FFFF");
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   EXPECT_NE(error(deep).find("64 levels"), std::string::npos);

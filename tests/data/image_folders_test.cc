@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "heddle/base/json/json.h"
@@ -64,8 +65,8 @@ TEST(ImageFolders, train_and_the_first_of_val_and_test_are_split) {
   ASSERT_EQ(split.val.size(), 2);
   EXPECT_EQ(split.val.label(0), 1);  // cat is the second class in training, the first there
   EXPECT_EQ(split.val.path(0), folder / "set/val/cat/x.png");
-  EXPECT_EQ(open_image_set(options_of(folder, "set")).size(), 2);
-  make_directories(folder / "set/annotations");  // that are none of ours
+  EXPECT_EQ(open_image_set(options_of(folder, "set")).size(), 1);  // it is tested on test/
+  make_directories(folder / "set/annotations");                    // that are none of ours
   EXPECT_EQ(open_image_split(options_of(folder, "set")).val.size(), 2);
   ImageSetOptions other = options_of(folder, "set/train");
   other.val_path = folder / "set/test";
@@ -73,6 +74,70 @@ TEST(ImageFolders, train_and_the_first_of_val_and_test_are_split) {
   write_below(folder, "set/test/bee/x.png", image_file("rgb.png"));
   expect_error(ErrorKind::data, {"set/test/bee/x.png", "'bee'", "2 known"},
                [&] { open_image_split(other); });
+}
+
+TEST(ImageFolders, what_is_no_part_is_named_beside_parts) {
+  const TemporaryFolder folder;
+  write_classes(folder, "set/train/");
+  write_classes(folder, "set/val/");
+  EXPECT_EQ(warnings_of([&] { find_images(folder / "set").train(); }), "");
+  write_classes(folder, "set/eval/");
+  write_below(folder, "set/validation/ant/x.png", image_file("grey.png"));
+  write_below(folder, "set/notes/read.txt", "none");
+  write_below(folder, "set/y.png", image_file("grey.png"));
+  write_below(folder, "set/train/z.png", image_file("grey.png"));
+  const std::string said =
+      warnings_of([&] { EXPECT_EQ(find_images(folder / "set").train().entries.size(), 4U); });
+  for (const char* words :
+       {"passed over: eval/ with 4 images, validation/ with 1 image; taken are train/, val/ ",
+        "passed over: 1 image beside folders, in none of them, the first ", "/set/y.png",
+        "/set/train/z.png"}) {
+    EXPECT_NE(said.find(words), said.npos) << words << " is not in " << said;
+  }
+  EXPECT_EQ(said.find("notes"), said.npos) << said;
+}
+
+TEST(ImageFolders, train_among_classes_is_one_and_with_folders_in_it_unclear) {
+  const TemporaryFolder folder;
+  for (const char* name : {"bus/1.png", "car/1.png", "train/1.png"}) {
+    write_below(folder, std::string("set/") + name, image_file("grey.png"));
+  }
+  EXPECT_EQ(find_images(folder / "set").train().labels,
+            (std::vector<std::string>{"bus", "car", "train"}));
+  write_below(folder, "set/train/steam/1.png", image_file("grey.png"));
+  expect_error(ErrorKind::data, {"set: train/ may be a part", "beside it bus/, car/"},
+               [&] { find_images(folder / "set"); });
+  write_classes(folder, "parts/train/");
+  write_classes(folder, "parts/eval/");
+  expect_error(ErrorKind::data, {"parts: train/ may be a part", "eval/", "called by one of train"},
+               [&] { find_images(folder / "parts"); });
+}
+
+TEST(ImageFolders, unlabelled_images_are_not_those_held_out) {
+  const TemporaryFolder folder;
+  write_classes(folder, "set/");
+  const auto names = [&](const std::string& path) {
+    std::vector<std::string> all;
+    for (const auto& entry : find_unlabelled(folder / path).entries) all.push_back(entry.name);
+    return all;
+  };
+  EXPECT_EQ(names("set").size(), 4U);
+  write_below(folder, "parts/train/a.png", image_file("grey.png"));
+  write_below(folder, "parts/test/b.png", image_file("grey.png"));
+  const std::string said =
+      warnings_of([&] { EXPECT_EQ(names("parts"), std::vector<std::string>{"a.png"}); });
+  EXPECT_NE(said.find("passed over: test/ with 1 image; taken are train/"), said.npos) << said;
+}
+
+TEST(ImageFolders, links_to_folders_below_a_class_are_said_to_be_such) {
+  const TemporaryFolder folder;
+  write_classes(folder, "set/");
+  std::filesystem::create_directory_symlink(folder / "set/ant", folder / "set/cat/more");
+  const std::string said =
+      warnings_of([&] { EXPECT_EQ(find_images(folder / "set").train().entries.size(), 4U); });
+  EXPECT_NE(said.find("passed over: 1 link to folders"), said.npos) << said;
+  EXPECT_NE(said.find("set/cat/more"), said.npos) << said;
+  EXPECT_EQ(said.find("no images"), said.npos) << said;
 }
 
 TEST(ImageFolders, a_part_is_read_though_another_is_broken) {

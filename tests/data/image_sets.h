@@ -8,12 +8,12 @@
 
 namespace heddle {
 
-/// The held-out images at a path where it has such, else all of them. `labels` are the model's; if
-/// empty, the set's own count.
+/// The images to test on at a path where it has such, else those held out, else all of them.
+/// `labels` are the model's; if empty, the set's own count.
 inline ImageSet open_image_set(const ImageSetOptions& options,
                                const std::vector<std::string>& labels = {}) {
   const ImageSources found = find_images(options.path);
-  ImageSource source = (found.val ? found.val : found.train)();
+  ImageSource source = (found.test ? found.test : found.val ? found.val : found.train)();
   if (!labels.empty()) relabel(source, labels);
   return cached_set(source, "test", options);
 }

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/log.h"
+#include "heddle/data/captions.h"
 #include "heddle/infer/decoding/caption.h"
 #include "heddle/train/batches/scene_files.h"
 #include "heddle/train/metrics/caption_scores.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/train/trainer.h"
+#include "heddle/vision/resize.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"
 
@@ -164,6 +166,57 @@ TEST_F(CaptionRun, what_does_not_fit_is_refused) {
   set_from_string(config, "judged_images", "0");
   expect_error(ErrorKind::usage, {"judged_images is 0", "select loss"},
                [&] { train(config, "none-judged"); });
+}
+
+// Of several sizes, as the cache shrinks them.
+TEST_F(CaptionRun, processor_of_shrunk_images_shrinks_files_alike) {
+  std::filesystem::create_directories(path("sizes"));
+  const Image shown = draw_captioned_shapes(kCaptionedShapes, 1, 0).image;
+  const std::vector<ImageSize> sizes = {{61, 90}, {64, 31}, {33, 20}, {9, 12}, {70, 50}};
+  std::string lines;
+  for (const ImageSize& size : sizes) {
+    const std::string name = fmt::format("{}.png", size.height);
+    const Image image = resize(shown, size.height, size.width, Resample::bilinear);
+    testing::write_file(path("sizes/" + name), encode_png(image));
+    lines += fmt::format("{{\"file_name\": \"{}\", \"captions\": [\"some shapes\"]}}\n", name);
+  }
+  testing::write_file(path("sizes/train.jsonl"), lines);
+  TrainConfig config = tiny_captioner();
+  config.max_updates = 1;
+  set_from_string(config, "cache_edge", "20");
+  train(config, "sizes-run", "", "sizes");
+  const ImageProcessor processor = load_captioner(path("sizes-run")).processor;
+  const CaptionSource source = find_captions(path("sizes")).train();
+  const CaptionSet cached =
+      cached_captions(source, "train", {.cache_dir = path("sizes-run/cache"), .cache_edge = 20});
+  ASSERT_EQ(cached.size(), 5);
+  for (int64_t i = 0; i < cached.size(); ++i) {
+    const Image file = processor.fit(read_image(cached.path(i)));
+    EXPECT_EQ(file, processor.fit(cached.image(i).rgb())) << cached.path(i);
+    EXPECT_EQ(std::min(file.height, file.width), 20) << cached.path(i);
+  }
+}
+
+TEST_F(CaptionRun, images_too_small_for_the_grid_are_left_out_by_name) {
+  std::filesystem::create_directories(path("small"));
+  std::string lines;
+  for (const int64_t edge : {2, 12, 13, 14}) {
+    testing::write_file(path(fmt::format("small/{}.png", edge)), encode_png(Image(edge, 16)));
+    lines += fmt::format("{{\"file_name\": \"{}.png\", \"captions\": [\"some shapes\"]}}\n", edge);
+  }
+  testing::write_file(path("small/train.jsonl"), lines);
+  testing::write_file(path("small/val.jsonl"), lines);
+  TrainConfig config = tiny_captioner();
+  config.max_updates = 2;
+  set_log_level(LogLevel::warning);
+  ::testing::internal::CaptureStderr();
+  train(config, "small-run", "", "small");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("left out: 1 image that the model does not take: " + path("small/2.png") +
+                      ": an image of 2 x 16 pixels is too small"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("224"), std::string::npos) << said;
 }
 
 // Other programs have "objects" too.

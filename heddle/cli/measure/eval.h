@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/group_flags.h"
@@ -45,6 +46,24 @@ std::vector<std::string> documents_of(const EvalFlags& flags);
 
 // The ranks of flags.group share what is measured, and rank 0 writes; captions, and objects with a
 // page, rank 0 measures alone.
+
+/// Images that are judged, and the part that they are: test, val or all.
+template <class Source>
+struct JudgedPart {
+  std::string name;
+  Source source;
+};
+
+/// Of what is found at a path that to test on, or what validation takes where there is none; where
+/// nothing is held out all of it, which is said.
+template <class Sources>
+auto judged_part(const Sources& found, const std::string& path) {
+  using Part = JudgedPart<decltype(found.train())>;
+  if (found.test) return Part{"test", found.test()};
+  if (found.val) return Part{"val", found.val()};
+  log_info("eval: {} has no images that are held out; all of them are judged", path);
+  return Part{"all", found.train()};
+}
 
 /// What judge(first, n) finds in images first .. first + n - 1, `at_once` at a time, in order; says
 /// how far it is. All ranks of the group call it, and share the images.

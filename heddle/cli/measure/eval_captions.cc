@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
@@ -17,25 +16,14 @@ namespace {
 
 constexpr int64_t kAtOnce = 128;
 
-struct NamedSource {
-  std::string name;
-  CaptionSource source;
-};
+using JudgedCaptions = JudgedPart<CaptionSource>;
 
-// The sets that are judged: the test, or what validation takes where there is none; and what
-// training lacks. Of a set that holds nothing out all of it.
-std::vector<NamedSource> sets_of(const std::string& path) {
-  CaptionSources found = find_captions(path);
-  std::vector<NamedSource> sets;
-  if (found.test) {
-    sets.push_back({"test", found.test()});
-  } else if (found.val) {
-    sets.push_back({"val", found.val()});
-  }
+// The sets that are judged: judged_part(), and what training lacks.
+std::vector<JudgedCaptions> sets_of(const std::string& path) {
+  const CaptionSources found = find_captions(path);
+  std::vector<JudgedCaptions> sets;
+  if (found.test || found.val || !found.unseen) sets.push_back(judged_part(found, path));
   if (found.unseen) sets.push_back({"unseen", found.unseen()});
-  if (!sets.empty()) return sets;
-  log_info("eval: {} has no images that are held out; all of them are judged", path);
-  sets.push_back({"all", found.train()});
   return sets;
 }
 
@@ -52,7 +40,8 @@ struct SetReport {
 
 class CaptionJudge {
  public:
-  CaptionJudge(const CaptionReader& reader, const TranslateOptions& options, const NamedSource& set)
+  CaptionJudge(const CaptionReader& reader, const TranslateOptions& options,
+               const JudgedCaptions& set)
       : reader_(reader), options_(options), source_(set.source), report_{.name = set.name} {}
 
   SetReport run(const train::BleuOptions& bleu) {
@@ -77,7 +66,9 @@ class CaptionJudge {
     std::vector<Image> all(static_cast<size_t>(count)), fitted;
     const ReadableImages readable = read_in_parallel(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
-      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
+      const std::string path = source_.images.path(entry);
+      const DecodedImage decoded = source_.images.decode(entry, path);
+      check_takes(reader_.model(), reader_.processor, decoded.size, path);
       all[i] = reader_.processor.fit(
           ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb());
     });
@@ -242,7 +233,7 @@ void eval_captions(const EvalFlags& flags) {
   TranslateOptions options = caption_options(flags, reader.loaded, flags.chosen_precision);
   options.scores = false;
   Json json = Json::object({{"sets", Json::object()}});
-  for (const NamedSource& set : sets_of(flags.data)) {
+  for (const JudgedCaptions& set : sets_of(flags.data)) {
     const SetReport report = CaptionJudge(reader, options, set).run(flags.bleu());
     if (!flags.json) {
       print_result(as_text(report));

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/image_files.h"
@@ -67,17 +66,18 @@ struct ImageReport {
   }
 };
 
-std::string as_text(const ImageReport& r, int64_t labels) {
+std::string as_text(const ImageReport& r, int64_t labels, const std::string& part) {
   return fmt::format(
-      "accuracy {:.2f} %, top 5 {:.2f} %, macro F1 {:.4f}, loss {:.4f}, calibration error {:.4f} "
-      "({}, {})",
-      100 * r.confusion.accuracy(), 100 * static_cast<double>(r.among_five) / r.count(),
+      "{}: accuracy {:.2f} %, top 5 {:.2f} %, macro F1 {:.4f}, loss {:.4f}, calibration error "
+      "{:.4f} ({}, {})",
+      part, 100 * r.confusion.accuracy(), 100 * static_cast<double>(r.among_five) / r.count(),
       r.confusion.macro_f1(), r.nll / r.count(), r.calibration_error(),
       counted(std::ssize(r.truths), "image"), counted(labels, "label"));
 }
 
-std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags) {
-  Json json = Json::object();
+std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags,
+                    const std::string& part) {
+  Json json = Json::object({{"part", part}});
   json["accuracy"] = r.confusion.accuracy();
   json["top5"] = static_cast<double>(r.among_five) / r.count();
   json["macro_f1"] = r.confusion.macro_f1();
@@ -90,15 +90,10 @@ std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags
   return json.dump();
 }
 
-// The images that are judged: those held out, or all.
-ImageSource images_of(const std::string& path, const std::vector<std::string>& labels) {
-  const ImageSources found = find_images(path);
-  if (!found.val) {
-    log_info("eval: {} has no images that are held out; all of them are judged", path);
-  }
-  ImageSource source = (found.val ? found.val : found.train)();
-  relabel(source, labels);
-  return source;
+JudgedPart<ImageSource> images_of(const std::string& path, const std::vector<std::string>& labels) {
+  JudgedPart<ImageSource> part = judged_part(find_images(path), path);
+  relabel(part.source, labels);
+  return part;
 }
 
 class ImageJudge {
@@ -106,7 +101,7 @@ class ImageJudge {
   ImageJudge(const EvalFlags& flags, const ImageReader& reader)
       : flags_(flags),
         reader_(reader),
-        source_(images_of(flags.data, reader.model().labels())),
+        part_(images_of(flags.data, reader.model().labels())),
         report_(std::ssize(reader.model().labels())) {}
 
   void run() {
@@ -127,6 +122,7 @@ class ImageJudge {
     return all;
   }
   const ImageReport& report() const { return report_; }
+  const std::string& part() const { return part_.name; }
   inspect::Page page(const std::string& summary) const {
     return inspect::confusion_page({flags_.model, flags_.data, summary},
                                    class_names(reader_.model()), "image", report_.truths,
@@ -139,7 +135,9 @@ class ImageJudge {
     std::vector<Image> block(static_cast<size_t>(count)), images;
     ReadableImages readable = read_in_parallel(count, [&](size_t i) {
       const size_t n = static_cast<size_t>(first) + i;
-      const DecodedImage image = source_.decode(n, source_.path(n));
+      const std::string path = source_.path(n);
+      const DecodedImage image = source_.decode(n, path);
+      check_takes(reader_.model(), reader_.processor, image.size, path);
       block[i] =
           reader_.processor.fit(ImageView{image.pixels.data(), image.size, source_.channels}.rgb());
     });
@@ -169,7 +167,8 @@ class ImageJudge {
 
   const EvalFlags& flags_;
   const ImageReader& reader_;
-  ImageSource source_;
+  JudgedPart<ImageSource> part_;
+  const ImageSource& source_ = part_.source;
   ImageReport report_;
   std::vector<inspect::AnsweredQuestion> wrong_;
   Skipped left_out_{"eval", kLeftOutImages};
@@ -191,8 +190,8 @@ void eval_images(const EvalFlags& flags) {
   judge->run();
   do_on_rank_0(*flags.group, [&] {
     const auto labels = std::ssize(reader.model().labels());
-    const std::string text = as_text(judge->report(), labels);
-    print_result(flags.json ? as_json(judge->report(), labels, flags) : text);
+    const std::string text = as_text(judge->report(), labels, judge->part());
+    print_result(flags.json ? as_json(judge->report(), labels, flags, judge->part()) : text);
     if (!flags.page.empty()) write_page("eval", "a page", flags.page, judge->page(text));
   });
 }

@@ -19,15 +19,11 @@ namespace {
 
 constexpr int64_t kAtOnce = 16;  // decoded and fitted by all threads; passes are of fewer
 
-// The images that are judged: those held out, or all.
-DetectionSource images_of(const std::string& path, const std::vector<std::string>& labels) {
-  const DetectionSources found = find_detections(path);
-  if (!found.val && !found.test) {
-    log_info("eval: {} has no images that are held out; all of them are judged", path);
-  }
-  DetectionSource source = (found.val ? found.val : found.test ? found.test : found.train)();
-  relabel_for_model(source, labels);
-  return source;
+JudgedPart<DetectionSource> images_of(const std::string& path,
+                                      const std::vector<std::string>& labels) {
+  JudgedPart<DetectionSource> part = judged_part(find_detections(path), path);
+  relabel_for_model(part.source, labels);
+  return part;
 }
 
 // What is found in some images.
@@ -48,7 +44,7 @@ class DetectionJudge {
   DetectionJudge(const EvalFlags& flags, const ImageReader& reader)
       : flags_(flags),
         reader_(reader),
-        source_(images_of(flags.data, reader.model().labels())),
+        part_(images_of(flags.data, reader.model().labels())),
         page_(flags.model, class_names(reader.model()), 0.5) {}
 
   void run() {
@@ -61,6 +57,7 @@ class DetectionJudge {
     left_out_.report(count);
   }
   int64_t left_out() const { return left_out_.count(); }
+  const std::string& part() const { return part_.name; }
   /// The images' names and how many boxes each has.
   std::string names() const {
     std::string all;
@@ -81,7 +78,9 @@ class DetectionJudge {
     // A photograph may be many times as large as what is kept of it, so a thread holds one alone.
     ReadableImages readable = read_in_parallel(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
-      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
+      const std::string path = source_.images.path(entry);
+      const DecodedImage decoded = source_.images.decode(entry, path);
+      check_takes(reader_.model(), reader_.processor, decoded.size, path);
       const Image image =
           ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
       all_sizes[i] = image.size();
@@ -116,7 +115,8 @@ class DetectionJudge {
 
   const EvalFlags& flags_;
   const ImageReader& reader_;
-  DetectionSource source_;
+  JudgedPart<DetectionSource> part_;
+  const DetectionSource& source_ = part_.source;
   BoxCleaner cleaner_;
   std::vector<train::DetectedImage> judged_;
   inspect::DetectionPage page_;
@@ -129,14 +129,15 @@ int64_t objects_in(std::span<const train::DetectedImage> images) {
   return objects;
 }
 
-void print_text(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
+void print_text(const train::DetectionScores& s, const DetectionJudge& judge,
                 const std::vector<std::string>& labels) {
+  const std::span<const train::DetectedImage> images = judge.judged();
   const auto text = [](double x) { return x < 0 ? std::string("none") : fmt::format("{:.4f}", x); };
   const auto of_sizes = [&](double small, double medium, double large) {
     return fmt::format("small {}, medium {}, large {}", text(small), text(medium), text(large));
   };
-  print_result(fmt::format("mAP {}, mAP50 {}, mAP75 {} ({}, {})", text(s.ap), text(s.ap50),
-                           text(s.ap75), counted(std::ssize(images), "image"),
+  print_result(fmt::format("{}: mAP {}, mAP50 {}, mAP75 {} ({}, {})", judge.part(), text(s.ap),
+                           text(s.ap50), text(s.ap75), counted(std::ssize(images), "image"),
                            counted(objects_in(images), "object")));
   print_result(fmt::format("mAP {}", of_sizes(s.ap_small, s.ap_medium, s.ap_large)));
   print_result(fmt::format("recall of 1 box {}, of 10 {}, of 100 {}; {}", text(s.ar1), text(s.ar10),
@@ -148,17 +149,17 @@ void print_text(const train::DetectionScores& s, std::span<const train::Detected
   }
 }
 
-Json as_json(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
-             const std::vector<std::string>& labels, const EvalFlags& flags, int64_t left_out) {
-  Json json = Json::object();
+Json as_json(const train::DetectionScores& s, const DetectionJudge& judge,
+             const std::vector<std::string>& labels, const EvalFlags& flags) {
+  Json json = Json::object({{"part", judge.part()}});
   for (const train::Metric& m : s.metrics()) json[m.name] = m.value;
   for (size_t c = 0; c < labels.size(); ++c) {
     json["classes"][labels[c]] =
         Json::object({{"map", s.class_ap[c]}, {"map_50", s.class_ap50[c]}});
   }
-  json["images"] = images.size();
-  json["left_out"] = left_out;
-  json["objects"] = objects_in(images);
+  json["images"] = judge.judged().size();
+  json["left_out"] = judge.left_out();
+  json["objects"] = objects_in(judge.judged());
   json["precision"] = precision_name(flags.chosen_precision);
   return json;
 }
@@ -181,10 +182,9 @@ void eval_objects(const EvalFlags& flags) {
       log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
     }
     if (flags.json) {
-      print_result(
-          as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
+      print_result(as_json(scores, evaluation, labels, flags).dump());
     } else {
-      print_text(scores, evaluation.judged(), labels);
+      print_text(scores, evaluation, labels);
     }
     if (flags.page.empty()) return;
     write_page("eval", counted(evaluation.page().images(), "image"), flags.page,

@@ -72,6 +72,7 @@ class Captioning {
       page_.add(read.paths[i], shown, grid.cells, all[i]);
     }
   }
+  ImagesFor reads_for() const { return {reader_.model(), reader_.processor}; }
   const inspect::CaptionPage& page() const { return page_; }
 
  private:
@@ -107,6 +108,7 @@ void caption_shared(const Flags& flags, dist::Group& group) {
   check_same_files(group, flags.ranks, flags.model, precision);
   Captioning captioning(flags, precision);
   for_read_images({"caption", flags.images, flags.lines.skip_bad, flags.json}, group,
+                  captioning.reads_for(),
                   [&](const ReadImages& read, Results out) { captioning.answer(read, out); });
   if (!has_page) return;
   write_page("caption", counted(captioning.page().images(), "image"), flags.page,

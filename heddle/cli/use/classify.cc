@@ -121,7 +121,7 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page, d
   const std::vector<std::string> labels = class_names(reader.model());
   inspect::ClassPage page(flags.text.model, labels, class_scale(reader.model()), flags.top);
   for_images({"classify", flags.images, flags.text.lines.skip_bad, flags.text.json}, group,
-             reader.processor, [&](const ReadImages& read, Results out) {
+             {reader.model(), reader.processor}, [&](const ReadImages& read, Results out) {
                const auto all = classify(reader, read.images, precision);
                for (size_t i = 0; i < all.size(); ++i) {
                  print_one(labels, all[i], flags, out, read.paths[i]);

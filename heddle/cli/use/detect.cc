@@ -78,7 +78,8 @@ void detect_shared(const Flags& flags, dist::Group& group) {
       }
     }
   };
-  for_read_images({"detect", flags.images, flags.lines.skip_bad, flags.json}, group, answer);
+  for_read_images({"detect", flags.images, flags.lines.skip_bad, flags.json}, group,
+                  {reader.model(), reader.processor}, answer);
   if (!has_page) return;
   write_page("detect", counted(page.images(), "image"), flags.page, page.page());
 }

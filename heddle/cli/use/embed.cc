@@ -62,7 +62,7 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page, d
         "--pooling cls: {} has no class token; take --pooling mean", flags.text.model);
   inspect::SimilarityPage page(flags.text.model);
   for_images({"embed", flags.images, flags.text.lines.skip_bad, flags.text.json}, group,
-             reader.processor, [&](const ReadImages& read, Results out) {
+             {reader.model(), reader.processor}, [&](const ReadImages& read, Results out) {
                const auto all = embed(reader, read.images, options, precision);
                for (size_t i = 0; i < all.size(); ++i) {
                  print_vector(all[i], flags.text.json, out, read.paths[i]);

@@ -31,7 +31,9 @@ void run_image_files(const Flags& flags, const ForwardOptions& options) {
   const ImageReader reader = load_image_reader(flags.model);
   std::vector<Image> images;
   for (const std::string& path : flags.images) {
-    images.push_back(reader.processor.fit(read_upright_image(path)));
+    const Image image = read_upright_image(path);
+    check_takes(reader.model(), reader.processor, image.size(), path);
+    images.push_back(reader.processor.fit(image));
   }
   const PixelValues pixels = pixel_values_of(images, flags.images, reader.processor);
   forward_images(reader.model(), pixels, flags.output, options);

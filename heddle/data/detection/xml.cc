@@ -8,6 +8,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/utf8.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -102,21 +103,22 @@ class XmlReader {
     uint32_t value = 0;
     const char* end = code.data() + code.size();
     const auto [stop, fault] = std::from_chars(code.data(), end, value, is_hex ? 16 : 10);
-    need(fault == std::errc() && stop == end && value > 0 && value < 128,
-         "an entity is no character of ASCII");
+    need(fault == std::errc() && stop == end && value > 0 && value <= 0x10FFFF &&
+             (value < 0xD800 || value > 0xDFFF),
+         "an entity is the number of no character");
     return value;
   }
 
-  char entity() {
+  void add_entity(std::string& to) {
     ++at_;
     const std::string_view code = until(";");
     static constexpr std::pair<std::string_view, char> known[] = {
         {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
     for (const auto& [name, meant] : known) {
-      if (code == name) return meant;
+      if (code == name) return to.push_back(meant);
     }
     need(code.starts_with('#'), "an entity is not known");
-    return static_cast<char>(character(code.substr(1)));
+    append_utf8(character(code.substr(1)), to);
   }
 
   XmlElement element(int level) {
@@ -134,8 +136,10 @@ class XmlReader {
         result.text += until("]]>");
       } else if (sees("<")) {
         if (!skip_markup()) result.children.push_back(element(level + 1));
+      } else if (sees("&")) {
+        add_entity(result.text);
       } else {
-        result.text += sees("&") ? entity() : text_[at_++];
+        result.text += text_[at_++];
       }
     }
     at_ += 2;

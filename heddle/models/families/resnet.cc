@@ -374,9 +374,8 @@ ImageSize Resnet::grid_of(const ImageSize& image, size_t map) const {
     }
   }
   check(at[0].height > 0 && at[0].width > 0, ErrorKind::data,
-        "an image of {} x {} pixels is too small for the {} stages of the model, which was made "
-        "for {} x {}",
-        image.height, image.width, map + 1, c_.image_size, c_.image_size);
+        "an image of {} x {} pixels is too small for the {} stages of the model", image.height,
+        image.width, map + 1);
   return at[0];
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "corpora/scenes.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 
 namespace heddle::train {
@@ -29,6 +30,7 @@ ObjectImages drawn_part(const DrawnOptions& o, int64_t first, int64_t count) {
     return BoxedImage{std::move(scene.image), std::move(scene.boxes)};
   };
   part.boxes = [at = part.at](int64_t i) { return at(i).boxes; };
+  part.image_size = [size = o.size](int64_t) { return size; };
   part.id = [](int64_t i) { return i + 1; };
   part.name = [o, first](int64_t i) { return fmt::format("drawn {} {}", o.kind, first + i); };
   return part;
@@ -37,7 +39,8 @@ ObjectImages drawn_part(const DrawnOptions& o, int64_t first, int64_t count) {
 }  // namespace
 
 ObjectImages ObjectImages::of(const DetectionSet& set) {
-  ObjectImages images{.size = set.size(), .classes = set.classes(), .key = set.key()};
+  ObjectImages images{
+      .size = set.size(), .classes = set.classes(), .key = set.key(), .cache = set.cache_path()};
   images.boxes = [set](int64_t i) {
     const std::span<const LabelledBox> boxes = set.boxes(i);
     return std::vector<LabelledBox>(boxes.begin(), boxes.end());
@@ -45,9 +48,26 @@ ObjectImages ObjectImages::of(const DetectionSet& set) {
   images.at = [set, boxes = images.boxes](int64_t i) {
     return BoxedImage{set.image(i).rgb(), boxes(i)};
   };
+  images.image_size = [set](int64_t i) { return set.image(i).size; };
   images.id = [set](int64_t i) { return set.id(i); };
   images.name = [set](int64_t i) { return set.path(i); };
   return images;
+}
+
+ObjectImages ObjectImages::select(const std::vector<int64_t>& images) const {
+  const Selection chosen = Selection(size).select(images);
+  const auto of_chosen = [&](const auto& f) {
+    return [chosen, f](int64_t i) { return f(chosen[i]); };
+  };
+  return {.size = chosen.size(),
+          .classes = classes,
+          .key = checksum(fmt::format("{} {}", key, chosen.key())),
+          .cache = cache,
+          .at = of_chosen(at),
+          .boxes = of_chosen(boxes),
+          .image_size = of_chosen(image_size),
+          .id = of_chosen(id),
+          .name = of_chosen(name)};
 }
 
 std::vector<std::string> drawn_kinds() { return {"shapes", "cells"}; }

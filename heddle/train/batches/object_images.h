@@ -15,12 +15,16 @@ struct ObjectImages {
   int64_t size = 0;
   std::vector<std::string> classes = {};
   std::string key = {};                        ///< differs wherever an image or a box does
+  std::string cache = {};                      ///< its file; empty: there is none
   std::function<BoxedImage(int64_t)> at = {};  ///< any thread may ask, here and below
   std::function<std::vector<LabelledBox>(int64_t)> boxes = {};  ///< at()'s, without the pixels
+  std::function<ImageSize(int64_t)> image_size = {};            ///< at()'s
   std::function<int64_t(int64_t)> id = {};                      ///< see DetectionSet::id()
   std::function<std::string(int64_t)> name = {};                ///< for readers
 
   static ObjectImages of(const DetectionSet& set);
+  /// Some of the images, by their numbers.
+  ObjectImages select(const std::vector<int64_t>& images) const;
 };
 
 struct ObjectSplit {

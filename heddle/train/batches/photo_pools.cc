@@ -34,13 +34,14 @@ std::vector<std::vector<size_t>> by_class(const ImageSource& source) {
 }  // namespace
 
 PhotoPools open_photo_pools(const std::string& path) {
-  ImageSources found = find_images(path);
+  const ImageSources found = find_images(path);
+  const UnreadPart<ImageSource>& held_out = found.test ? found.test : found.val;
   check(
-      found.train && found.val, ErrorKind::data,
+      found.train && held_out, ErrorKind::data,
       "{}: has no photos that are held out; collages to test on are made of such alone, so give a "
       "set with train and test",
       path);
-  ImageSource train = found.train(), test = found.val();
+  ImageSource train = found.train(), test = held_out();
   relabel(test, train.labels);
   const std::vector<std::vector<size_t>> to_train = by_class(train), to_test = by_class(test);
   PhotoPool photos = pool_of(std::move(train));

@@ -26,6 +26,9 @@ class Task {
   virtual std::string training_key() const = 0;
   virtual std::string validation_key() const = 0;
 
+  /// Files of caches that the task reads, which it made if they were not there.
+  virtual std::vector<std::string> caches() const { return {}; }
+
   /// Batches of an epoch, at least 1. Which samples they hold is a pure function of the seed, the
   /// epoch and the lengths of the samples, so that a resume needs no more than the place.
   virtual int64_t batches(int64_t epoch) = 0;

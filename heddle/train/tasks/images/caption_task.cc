@@ -89,8 +89,7 @@ struct CaptionFields : TaskFields {
     v("judged_images", judged_images,
       "held-out images whose captions a validation judges by their scenes, at most; 0: none",
       at_least(0));
-    v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
+    v("cache_edge", cache_edge, kCacheEdgeAbout, between(0, 65535));
   }
 };
 
@@ -210,8 +209,11 @@ class CaptionTask final : public PixelTask {
       if (side > 0) stack.set("image_size", side);
       stack.set("vocab_size", tokenizer_.vocab_size());
     }
+    set_cache_edge(fields().cache_edge);
     stack.hub().head = Head::caption;
     begin_image_model();
+    keep_taken(images_.train);
+    keep_taken(images_.val);
     encode_all(images_.train, train_ids_);
     encode_all(images_.val, val_ids_);
     numbers_.emplace(train_ids_);
@@ -222,6 +224,10 @@ class CaptionTask final : public PixelTask {
              counted(images_.train.size(), "image"), format_count(images_.val.size()),
              counted(tokenizer_.vocab_size(), "token"));
     shuffle(images_.train.size(), fields().batch_size);
+  }
+
+  std::vector<std::string> caches() const override {
+    return {images_.train.cache_path(), images_.val.cache_path()};
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -316,6 +322,12 @@ class CaptionTask final : public PixelTask {
       if (images_.train.image(i).size != first) return;
     }
     set_size(first);
+  }
+  void keep_taken(CaptionSet& set) {
+    const auto size = [&](int64_t i) { return set.image(i).size; };
+    if (auto some = taken(set.size(), size, [&](int64_t i) { return set.path(i); })) {
+      set = set.select(*some);
+    }
   }
   void encode_all(const CaptionSet& set, CaptionIds& ids) {
     ids.resize(static_cast<size_t>(set.size()));

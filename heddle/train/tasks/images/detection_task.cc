@@ -87,6 +87,9 @@ struct DetectionFields : TaskFields {
                   "train: there are `val_data`, {}, and `drawn` images; `drawn_held_out` says how "
                   "many of these are held out",
                   paths.val_data);
+    heddle::check(!is_drawn || cache_edge == 0, ErrorKind::usage,
+                  "train: `cache_edge` is for images in files; of drawn ones give `drawn_height` "
+                  "and `drawn_width`");
     for (const std::string& path : {paths.data, paths.val_data}) {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
@@ -108,8 +111,7 @@ struct DetectionFields : TaskFields {
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
       "share of the images that is held out, chosen by the seed, where none are", between(0, 1));
-    v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
+    v("cache_edge", cache_edge, kCacheEdgeAbout, between(0, 65535));
     v("class_names", class_names, "of data that numbers its classes (boxes.tsv)");
     std::vector<std::string> kinds = drawn_kinds();
     kinds.insert(kinds.begin(), "none");
@@ -169,6 +171,8 @@ class DetectionTask final : public PixelTask {
     stack.hub().head = Head::objects;
     stack.hub().labels = images_.train.classes;
     begin_image_model();
+    keep_taken(images_.train);
+    keep_taken(images_.val);
     const std::string as = preparation_key();
     set_keys(images_.train.key + as, images_.val.key + as);
     log_info("{} to train on, {} held out, {} classes, {} queries",
@@ -176,6 +180,11 @@ class DetectionTask final : public PixelTask {
              stack.hub().classes(), facts().queries);
     look_at_objects();
     shuffle(images_.train.size, fields().batch_size);
+  }
+
+  std::vector<std::string> caches() const override {
+    if (images_.train.cache.empty()) return {};
+    return {images_.train.cache, images_.val.cache};
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -265,6 +274,7 @@ class DetectionTask final : public PixelTask {
     }
     if (!fields().backbone.empty()) begin_backbone();
     if (fields().shortest_edge > 0) set_edges();
+    set_cache_edge(fields().cache_edge);
     check_sees_all(processor_, paths_.from);
     return open_images(config_, paths_, run_);
   }
@@ -287,6 +297,12 @@ class DetectionTask final : public PixelTask {
     processor_.size = {};
     processor_.shortest_edge = fields().shortest_edge;
     processor_.longest_edge = fields().longest_edge;
+  }
+
+  void keep_taken(ObjectImages& images) const {
+    if (const auto some = taken(images.size, images.image_size, images.name)) {
+      images = images.select(*some);
+    }
   }
 
   // How many there are, and what a model that does not look at images could make of them.

@@ -55,6 +55,21 @@ void ImageFields::suit(TrainConfig& config) {
 
 void ImageFields::check_fit(const TrainConfig& config, const std::string& source) const {
   augmentation.check(source);
+  const Augmentation& how = augmentation;
+  const Augmentation unset;
+  const bool is_told = how.rand_augment_count != unset.rand_augment_count ||
+                       how.rand_augment_magnitude != unset.rand_augment_magnitude;
+  check(
+      !is_told || how.auto_augment == "rand_augment", ErrorKind::usage,
+      "{}: `rand_augment_count` and `rand_augment_magnitude` are for `auto_augment` rand_augment; "
+      "give that, or leave them",
+      source);
+  const bool may_mix = how.mixup_alpha > 0 || how.cutmix_alpha > 0;
+  check(may_mix || (mix_until == 1 && how.mix_probability == unset.mix_probability),
+        ErrorKind::usage,
+        "{}: `mix_until` and `mix_probability` are for batches that are mixed; give `mixup_alpha` "
+        "or `cutmix_alpha`, or leave them",
+        source);
   check(mix_until == 1 || config.max_updates > 0, ErrorKind::usage,
         "{}: `mix_until` is a share of max_updates; give `max_updates`", source);
   check(labelled_in_batch < batch_size, ErrorKind::usage,
@@ -93,6 +108,9 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
                  {"teacher_weight", teacher_weight != defaults.teacher_weight},
                  {"teacher_temperature", teacher_temperature != defaults.teacher_temperature},
                  {"teacher_views", teacher_views != defaults.teacher_views}});
+  check(teaching == "soft" || teacher_temperature == defaults.teacher_temperature, ErrorKind::usage,
+        "train: `teacher_temperature` {} is for `teaching` soft; give that, or leave it",
+        teacher_temperature);
   const bool has_others = !paths.unlabelled.empty() || (label_share < 1 && !paths.teacher.empty());
   check(labelled_in_batch == 0 || has_others, ErrorKind::usage,
         "train: `labelled_in_batch` {}, but all images have labels; give `unlabelled` or "

@@ -29,6 +29,12 @@ std::string ImagePool::path(int64_t i) const {
   return sets_[s].path(s == 0 ? i : i - ends_[s - 1]);
 }
 
+std::vector<std::string> ImagePool::caches() const {
+  std::vector<std::string> paths;
+  for (const ImageSet& set : sets_) paths.push_back(set.cache_path());
+  return paths;
+}
+
 std::string ImagePool::key() const {
   std::string key = sets_[0].key();
   for (size_t s = 1; s < sets_.size(); ++s) key += " and " + sets_[s].key();

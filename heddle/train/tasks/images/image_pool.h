@@ -22,6 +22,7 @@ class ImagePool {
   ImageView image(int64_t i) const;
   int32_t label(int64_t i) const { return sets_[0].label(i); }  ///< of those that have one
   std::string path(int64_t i) const;
+  std::vector<std::string> caches() const;
   /// Differs where any of the sets does.
   std::string key() const;
 

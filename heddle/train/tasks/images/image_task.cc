@@ -131,6 +131,12 @@ class ImageTask final : public PixelTask {
              target().width);
   }
 
+  std::vector<std::string> caches() const override {
+    std::vector<std::string> paths = images_.train.caches();
+    paths.push_back(images_.val.cache_path());
+    return paths;
+  }
+
   int64_t batches(int64_t epoch) override {
     return two_kinds_ ? two_kinds_->batches() : ModelTask::batches(epoch);
   }

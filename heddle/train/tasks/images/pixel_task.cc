@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
+#include "heddle/infer/image_batch.h"
 #include "heddle/models/captioner.h"
 #include "heddle/vision/image.h"
 
@@ -29,6 +32,37 @@ void PixelTask::set_size(ImageSize size) {
   processor_.do_resize = true, processor_.size = size;
   processor_.shortest_edge = processor_.longest_edge = 0;
   processor_.do_center_crop = false;
+}
+
+// Bilinear and with the edges that ImageCache makes: of its images these are the same pixels.
+void PixelTask::set_cache_edge(int64_t edge) {
+  if (edge == 0 || processor_.do_resize) return;
+  processor_.do_resize = true, processor_.shortest_edge = edge;
+  processor_.resample = Resample::bilinear;
+}
+
+std::optional<std::vector<int64_t>> PixelTask::taken(
+    int64_t images, const std::function<ImageSize(int64_t)>& size,
+    const std::function<std::string(int64_t)>& path) const {
+  constexpr size_t kMostNamed = 5;
+  std::vector<int64_t> numbers;
+  std::vector<std::string> faults;
+  for (int64_t i = 0; i < images; ++i) {
+    try {
+      check_takes(model(), processor_, size(i), path(i));
+      numbers.push_back(i);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      if (faults.size() < kMostNamed) faults.emplace_back(error.what());
+    }
+  }
+  if (faults.empty()) return std::nullopt;
+  check(!numbers.empty(), ErrorKind::data, "the model takes none of {}; the first: {}",
+        counted(images, "image"), faults.front());
+  const int64_t left_out = images - std::ssize(numbers), more = left_out - std::ssize(faults);
+  log_warning("left out: {} that the model does not take: {}{}", counted(left_out, "image"),
+              fmt::join(faults, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+  return numbers;
 }
 
 void PixelTask::measure(int64_t images, const std::function<ImageView(int64_t)>& image) {
