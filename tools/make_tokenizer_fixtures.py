@@ -283,7 +283,7 @@ def folder(name, files, tokenizer_class, texts=TEXTS):
     for text in texts:
         special = tok(text)["input_ids"]
         found.append({"text": text, "ids": tok(text, add_special_tokens=False)["input_ids"], "special": special,
-                      "text_back": tok.decode(special, skip_special_tokens=True, clean_up_tokenization_spaces=False)})
+                      "text_back": tok.decode(special, skip_special_tokens=True)})
     special = {n: getattr(tok, n + "_token_id") for n in ("pad", "unk", "bos", "eos", "cls", "sep", "mask")}
     some = [(a, b) for a, b in PAIRS if b and (texts is TEXTS or "<" not in a)]  # transformers takes "" for no second text
     both = [tok(a, b, return_token_type_ids=True) for a, b in some]

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/infer/output_tensors.h"
+#include "heddle/models/backbone.h"
 
 namespace heddle {
 namespace {
@@ -15,6 +16,54 @@ constexpr const char* kPixelMask = "pixel_mask";
 OutputTensor of_rows(const std::string& name, int64_t batch, const Tensor& x) {
   return {name, {batch, x.size(0) / batch, x.size(1)}, x.to_floats()};
 }
+
+// The same of a model of maps, channels first: [batch, width, grid.height, grid.width].
+OutputTensor of_maps(const std::string& name, int64_t batch, const ImageSize& grid,
+                     const Tensor& x) {
+  const int64_t area = grid.height * grid.width, width = x.size(1);
+  OutputTensor out{name, {batch, width, grid.height, grid.width}, {}};
+  const std::vector<float> rows = x.to_floats();
+  out.values.reserve(rows.size());
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t c = 0; c < width; ++c) {
+      for (int64_t p = 0; p < area; ++p) out.values.push_back(rows[(b * area + p) * width + c]);
+    }
+  }
+  return out;
+}
+
+// What a model without a head gives of `batch` images of one size, as transformers shapes it.
+class States {
+ public:
+  States(const ImageModel& model, int64_t batch, const ImageSize& image)
+      : batch_(batch), image_(image), backbone_(model.as<Backbone>()) {
+    if (backbone_ != nullptr) stem_ = backbone_->stem_grid(image);
+  }
+
+  // The states that an observer sees, in their order.
+  OutputTensor hidden(const std::string& name, const Tensor& x) {
+    if (!stem_) return of_rows(name, batch_, x);
+    const size_t stage = seen_++;
+    return of_maps(name, batch_, stage == 0 ? *stem_ : backbone_->grid_of(image_, stage - 1), x);
+  }
+  OutputTensor output(const ModelOutput& o) const {
+    const bool is_map = stem_ && backbone_->head() == Head::none;
+    if (o.is_of_sequences) {
+      OutputTensor out{o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()};
+      if (is_map) out.shape.insert(out.shape.end(), {1, 1});
+      return out;
+    }
+    return is_map ? of_maps(o.name, batch_, backbone_->grid(image_), o.x)
+                  : of_rows(o.name, batch_, o.x);
+  }
+
+ private:
+  int64_t batch_;
+  ImageSize image_;
+  const Backbone* backbone_;
+  std::optional<ImageSize> stem_;
+  size_t seen_ = 0;
+};
 
 OutputTensor of_attention(const nn::AttentionCall& call) {
   const int64_t windows = call.queries().count();
@@ -35,12 +84,14 @@ OutputTensor of_attention(const nn::AttentionCall& call) {
 std::vector<OutputTensor> pass(const ImageModel& model, const PixelValues& pixels, int64_t begin,
                                int64_t end, const ForwardOptions& options) {
   const int64_t batch = end - begin;
-  model.grid(pixels.sizes[static_cast<size_t>(begin)]);  // says what it takes
+  const ImageSize& image = pixels.sizes[static_cast<size_t>(begin)];
+  model.grid(image);  // says what it takes
+  States states(model, batch, image);
   const PixelBatch images(pixels, begin, end);
   std::vector<OutputTensor> outputs;
   nn::Observer observer;
   observer.hidden = [&](const std::string& name, const Tensor& x) {
-    outputs.push_back(of_rows(name, batch, x));
+    outputs.push_back(states.hidden(name, x));
   };
   observer.attention = [&](const nn::AttentionCall& call) {
     outputs.push_back(of_attention(call));
@@ -49,9 +100,7 @@ std::vector<OutputTensor> pass(const ImageModel& model, const PixelValues& pixel
   run.use(options.precision);
   if (options.all) run.observer = &observer;
   for (const ModelOutput& o : model.forward(images.rows(), run)) {
-    outputs.push_back(o.is_of_sequences
-                          ? OutputTensor{o.name, {o.x.size(0), o.x.size(1)}, o.x.to_floats()}
-                          : of_rows(o.name, batch, o.x));
+    outputs.push_back(states.output(o));
   }
   return outputs;
 }

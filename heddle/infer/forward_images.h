@@ -46,10 +46,11 @@ void check_channels(const PixelValues& pixels, const ImageFacts& facts);
 /// Writes to `path`, f32, what Model::forward() gives: of rows of states [batch, rows, width], of
 /// images [batch, width]; with `all` also hidden_states.i [batch, rows, width] and attentions.i
 /// [batch, heads, queries, keys] (of models with windows [batch * windows, ..], as transformers
-/// has it). Padding is left out, so each image gives what it gives alone, and boxes are shares of
-/// the image, not of what it was padded to; where sizes differ, what an image has fewer of (rows,
-/// queries, keys, windows) ends in zeros. Errors: data if the model takes no images of that size or
-/// so many channels; system if the file cannot be written.
+/// has it). States of a ResNet are [batch, channels, height, width], its pooler_output [batch,
+/// channels, 1, 1]. Padding is left out, so each image gives what it gives alone, and boxes are
+/// shares of the image, not of what it was padded to; where sizes differ, what an image has fewer
+/// of (rows, queries, keys, windows) ends in zeros. Errors: data if the model takes no images of
+/// that size or so many channels; system if the file cannot be written.
 void forward_images(const ImageModel& model, const PixelValues& pixels, const std::string& path,
                     const ForwardOptions& options);
 

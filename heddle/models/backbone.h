@@ -28,6 +28,9 @@ class Backbone : public ImageModel {
   virtual std::vector<FeatureMap> features(const ImageRows& images, const Run& run) const = 0;
   /// How the map of a stage, from 0, lies over an image. Errors: those of grid().
   virtual ImageSize grid_of(const ImageSize& image, size_t map) const = 0;
+  /// How lies what goes into the first stage, of a model whose states are maps in transformers,
+  /// channels first; none: they are rows there too.
+  virtual std::optional<ImageSize> stem_grid(const ImageSize&) const { return {}; }
   /// That of the last stage.
   ImageSize grid(const ImageSize& image) const final {
     return grid_of(image, channels().size() - 1);

@@ -16,11 +16,11 @@ constexpr std::string_view kHarmless =
     "_attn_implementation_autoset _flash_attn_2_enabled _name_or_path adaptive add_bias_logits "
     "auto_map backbone_kwargs bos_token_id chunk_size_feed_forward classif_dropout "
     "classifier_dropout "
-    "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn dice_loss_coefficient "
+    "cls_token_id decoder_layerdrop decoder_start_token_id dice_loss_coefficient "
     "directionality dtype "
     "encoder_layerdrop encoder_stride end_n_top eos_token_id ext_len extra_pos_embeddings "
     "finetuning_task "
-    "gradient_checkpointing hidden_size init init_range is_encoder_decoder is_gated_act label2id "
+    "gradient_checkpointing hidden_size init init_range is_encoder_decoder label2id "
     "mask_loss_coefficient mask_token_id model_type n_ctx n_positions num_attention_heads "
     "num_hidden_layers out_features out_indices output_attentions output_hidden_states output_past "
     "output_router_logits pooler_fc_size "
@@ -60,6 +60,20 @@ void check_among(const std::string& key, const Json& value, const Json::Array& v
         source, key, value.describe(), type, fmt::join(texts, " or "));
 }
 
+// transformers turns the attention of most families by this key, in which it takes null for false;
+// `same`: the value, if there is one, that leaves them as they are without it; null: any. Errors:
+// data, naming `source`, for another.
+void check_causal(const Json& value, const Json* same, const std::string& type,
+                  const std::string& source) {
+  const bool is_same =
+      same != nullptr && (same->is_null() || *same == (value.is_null() ? Json(false) : value));
+  check(is_same, ErrorKind::data,
+        "{}: key 'is_causal' is {}; heddle has the attention of a model of type {} only as it is "
+        "{}: remove the key if the model was trained so",
+        source, value.describe(), type,
+        same == nullptr ? "without it" : fmt::format("with {} or without it", same->dump()));
+}
+
 // Weights of few bits as another program rounds them are none that heddle can read.
 void check_quantization(const Json& value, const std::string& source) {
   const std::string what = fmt::format("{}: key '{}'", source, kQuantizationKey);
@@ -95,6 +109,8 @@ std::vector<std::string> numbered_labels(int64_t count, const std::string& sourc
   for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("LABEL_{}", i));
   return labels;
 }
+
+constexpr const char* kEnd = "eos_token_id";  // or several
 
 // What tie_word_embeddings makes one tensor, in any family whose files may hold both: what predicts
 // tokens, and where else it may stand.
@@ -180,6 +196,11 @@ void ModelConfig::read(const Json& given, const std::string& source) {
   for (const auto& [key, value] : json.as_object(source)) {
     const auto alias = std::ranges::find(known.aliases, key, first);
     if (alias != known.aliases.end()) {
+      const Json* const own_name = json.find(alias->second);
+      heddle::check(own_name == nullptr || *own_name == value, ErrorKind::data,
+                    "{}: key '{}' is {}, but '{}', which is the same, is {}; remove the wrong one",
+                    source, key, value.describe(), alias->second,
+                    own_name == nullptr ? "" : own_name->describe());
       flat[alias->second] = value;
     } else if (key == "architectures") {
       read_head(value, source);
@@ -197,6 +218,10 @@ void ModelConfig::read(const Json& given, const std::string& source) {
       hub.others[key] = value;
     } else if (value.is_null() && key.ends_with("_token_id") && has_field(own, key)) {
       continue;  // transformers 5 writes what is not set
+    } else if (key == kEnd && has_field(own, key) && value.is_array() && value.size() > 0 &&
+               !known.is_own_format) {
+      flat[key] = value.as_array()[0];  // the others end what is searched for, see read_search()
+      hub.others[key] = value;
     } else if (key == "pad_token_id" && !has_field(own, key)) {
       if (!value.is_null()) hub.pad_token_id = value.as_int(source + ": key 'pad_token_id'");
     } else {
@@ -207,8 +232,11 @@ void ModelConfig::read(const Json& given, const std::string& source) {
   for (const std::string& key : from_json(own, flat, source)) {
     const Json& value = flat.at(key);
     const auto one = std::ranges::find(known.passed_over, key, first);
-    if (one != known.passed_over.end()) {
-      check_among(key, value, {one->second}, type, source);
+    const Json* const passed = one == known.passed_over.end() ? nullptr : &one->second;
+    if (key == "is_causal" && !known.is_own_format) {
+      check_causal(value, passed, type, source);
+    } else if (passed != nullptr) {
+      if (!passed->is_null()) check_among(key, value, {*passed}, type, source);
     } else if (!check_one_value(key, value, type, source) && !is_listed(key, kHarmless) &&
                !is_generation_key(key)) {
       strange.push_back(key);
@@ -287,7 +315,9 @@ Json ModelConfig::json() const {
   }
   if (hub.pad_token_id) out["pad_token_id"] = *hub.pad_token_id;
   for (const auto& [key, value] : hub.others.as_object()) {
-    if (!out.contains(key)) out[key] = value;
+    const Json* const there = out.find(key);
+    const bool is_more = there != nullptr && key == kEnd && value.is_array();
+    if (there == nullptr || (is_more && value.as_array()[0] == *there)) out[key] = value;
   }
   for (const char* key : {"dtype", "_name_or_path", "transformers_version"}) out.erase(key);
   out["torch_dtype"] = "float32";  // of what is written

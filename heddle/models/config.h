@@ -74,7 +74,7 @@ struct HubFamily {
       heads;  ///< that it may have; first that of a config without `architectures`
   /// Keys that are taken for a field: {"hidden_size", "n_embd"}.
   std::vector<std::pair<std::string, std::string>> aliases = {};
-  /// Keys that Hugging Face's code passes over, with the only values that are what it does.
+  /// Keys that do nothing in Hugging Face's code at the only value that is given; null: at any.
   std::vector<std::pair<std::string, Json>> passed_over = {};
   const char* dropped_in = nullptr;  ///< the first release without the family
   /// AutoTokenizer passes the class over: it wants tokenizer.json.

@@ -31,8 +31,8 @@ struct Encoding {
 struct DecodeOptions {
   bool skip_special = true;  ///< special ids give nothing; false: their tokens
   /// Takes spaces before punctuation and contractions away (clean_up_tokenization_spaces); absent:
-  /// as the files say, and where they say nothing for WordPiece and unigram tokenizers only. Of BPE
-  /// it would damage the text, so files cannot ask for it there.
+  /// as the files say, and where they say nothing it does not, as in transformers 5. Of BPE it
+  /// would damage the text, so files cannot ask for it there.
   std::optional<bool> clean_up = {};
 };
 

@@ -106,7 +106,6 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   result.normalizer = make_bert_normalizer(options);
   result.pre_tokenizer = make_bert_pre_tokenizer();
   result.decoder = make_wordpiece_decoder("##", true);
-  result.clean_up = true;
   files.usual_class = "BertTokenizer";
   add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, result, path);
   result.special.cls = required_id(result, files.special_name("cls_token", "[CLS]"), path);

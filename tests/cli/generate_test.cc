@@ -369,13 +369,17 @@ TEST_F(GenerateCommand, rules_that_are_passed_over_are_named_and_those_that_do_n
   const TempDir folder;
   const std::string other = (folder / "model").string();
   write_language_model(other, R"({"guidance_scale": 1.5, "typical_p": 1.0, "sequence_bias": {},
-                                  "stop_strings": null, "max_new_tokens": 3})");
+                                  "stop_strings": null, "token_healing": false,
+                                  "max_new_tokens": 3})");
   const CliResult result = run_heddle({"generate", other, "--prompt", "the old"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_NE(result.err.find("'guidance_scale'"), std::string::npos) << result.err;
-  for (const char* key : {"typical_p", "sequence_bias", "stop_strings"}) {
+  for (const char* key : {"typical_p", "sequence_bias", "stop_strings", "token_healing"}) {
     EXPECT_EQ(result.err.find(key), std::string::npos) << result.err;
   }
+  write_file(other + "/generation_config.json", R"({"token_healing": true, "max_new_tokens": 3})");
+  const CliResult healed = run_heddle({"generate", other, "--prompt", "the old"});
+  EXPECT_NE(healed.err.find("'token_healing'"), std::string::npos) << healed.err;
 }
 
 TEST_F(GenerateCommand, a_chat_goes_on_from_what_the_template_makes_of_its_messages) {

@@ -55,6 +55,54 @@ TEST_P(ImageForwardOf, all_tensors_are_those_of_transformers_at_every_size) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ImageForwardOf, ::testing::Values("vit", "deit", "swin"));
 
+// Rows of pixels of `batch` images, channels last, as maps.
+std::vector<float> maps_of(const std::vector<float>& rows, int64_t batch, int64_t channels) {
+  const int64_t area = std::ssize(rows) / batch / channels;
+  std::vector<float> maps;
+  for (int64_t i = 0; i < batch * channels * area; ++i) {
+    const int64_t image = i / (channels * area), channel = i / area % channels, pixel = i % area;
+    maps.push_back(rows[static_cast<size_t>((image * area + pixel) * channels + channel)]);
+  }
+  return maps;
+}
+
+// The fixture has the pixels of transformers' maps as rows.
+TEST(ResnetForward, states_are_maps_as_in_transformers) {
+  const TempDir folder;
+  const std::string inputs = (folder / "in.safetensors").string(),
+                    outputs = (folder / "out.safetensors").string(),
+                    model = (folder / "model").string(), name = "../resnet/states";
+  write_vision_model(model, name);
+  const SafetensorsFile file = vision_fixture(name);
+  const std::vector<std::pair<std::vector<int64_t>, std::vector<std::vector<int64_t>>>> all = {
+      {{2, 3, 24, 24}, {{2, 6, 6, 6}, {2, 6, 6, 6}, {2, 8, 3, 3}, {2, 12, 2, 2}}},
+      {{1, 3, 41, 19}, {{1, 6, 11, 5}, {1, 6, 11, 5}, {1, 8, 6, 3}, {1, 12, 3, 2}}}};
+  for (size_t k = 0; k < all.size(); ++k) {
+    const auto& [images, shapes] = all[k];
+    const std::vector<float> pixels = floats(file, fmt::format("pixel_values.{}", k));
+    write_safetensors(inputs,
+                      {{"pixel_values", DType::f32, images, std::as_bytes(std::span(pixels))}});
+    const CliResult result =
+        run_heddle({"forward", model, "--input", inputs, "--output", outputs, "--all"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const SafetensorsFile out = SafetensorsFile::open(outputs);
+    const auto expect = [&](const std::string& tensor, const std::string& rows,
+                            const std::vector<int64_t>& shape) {
+      ASSERT_EQ(out.info(tensor).shape, shape) << tensor;
+      const std::vector<float> found = floats(out, tensor),
+                               wanted = maps_of(floats(file, fmt::format("out.{}.{}", k, rows)),
+                                                shape[0], shape[1]);
+      for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4) << tensor;
+    };
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::string state = fmt::format("hidden_states.{}", i);
+      expect(state, state, shapes[i]);
+    }
+    expect("last_hidden_state", "hidden_states.3", shapes.back());
+    expect("pooler_output", "pooler_output", {images[0], 12, 1, 1});
+  }
+}
+
 // All images of a fixture in one batch, each padded at its right and below with numbers that would
 // be seen.
 class PaddedForwardOf : public ::testing::TestWithParam<const char*> {

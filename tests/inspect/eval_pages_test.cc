@@ -35,6 +35,7 @@ class WordPieceParts : public ::testing::Test {
  protected:
   static Tokenizer make() {
     const TemporaryFolder folder;
+    folder.write("tokenizer_config.json", R"({"clean_up_tokenization_spaces": true})");
     return Tokenizer::load(folder.write(
         "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nit\n'\ns\nmine\n.\nsa\n##lt\n##y\n"));
   }

@@ -1,6 +1,9 @@
 // config.json of either generation of keys, what it refuses by name, and what it writes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/timm/timm.h"
@@ -80,6 +83,8 @@ TEST(ModelConfig, what_is_written_reads_back) {
       R"({"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 8,
           "layer_types": ["full_attention", "sliding_attention"]})",
       R"({"model_type": "mixtral", "sliding_window": 3, "num_experts": 4})",
+      R"({"model_type": "bart", "eos_token_id": [3, 5]})",
+      R"({"model_type": "llama", "eos_token_id": [3, 5]})",
       R"({"model_type": "distilbert", "architectures": ["DistilBertModel"]})"};
   for (const char* text : texts) {
     const auto config = read_model_config(Json::parse(text), "config.json");
@@ -190,6 +195,103 @@ TEST(ModelConfig, keys_that_change_numbers_and_are_not_supported_are_refused_by_
   refuses(R"({"model_type": "bert", "architectures": ["BertForQuestionAnswering"]})",
           {"architectures", "BertForQuestionAnswering", "BertForMaskedLM"});
   refuses(R"({"model_type": "bert", "id2label": {"0": "a", "2": "c"}})", {"id2label", "'2'"});
+  refuses(R"({"model_type": "llama", "rope_parameters": {"partial_rotary_factor": 0.5}})",
+          {"rope_parameters", "partial_rotary_factor", "type llama"});
+  refuses(R"({"model_type": "mistral", "layer_types": ["full_attention", "sliding_attention"]})",
+          {"layer_types", "mistral"});
+  refuses(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 0})",
+          {"sliding_window", "at least 1"});
+  refuses(R"({"model_type": "marian", "activation_function": "swiglu"})",
+          {"activation_function", "gelu_fast, silu"});
+}
+
+// Those of which transformers 5.24 gives other numbers than without the key.
+TEST(ModelConfig, is_causal_is_refused_where_it_changes_the_attention) {
+  const auto reads = [](const std::string& type, const std::string& value) {
+    const std::string text = R"({"model_type": ")" + type + R"(", "is_causal": )" + value + "}";
+    read_model_config(Json::parse(text), "config.json");
+  };
+  const std::vector<std::pair<std::vector<const char*>, std::vector<const char*>>> taken = {
+      {{"gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3"}, {"true"}},
+      {{"bert", "roberta", "distilbert", "vit", "deit"}, {"false", "null"}},
+      {{"bart", "mbart", "m2m_100", "marian", "t5"}, {}},
+      {{"xlnet", "swin", "resnet"}, {"true", "false", "null"}}};
+  for (const auto& [types, values] : taken) {
+    for (const std::string type : types) {
+      for (const std::string value : {"true", "false", "null"}) {
+        SCOPED_TRACE(type + " " + value);
+        if (std::ranges::count(values, value) > 0) {
+          EXPECT_NO_THROW(reads(type, value));
+        } else {
+          expect_error(ErrorKind::data, {"config.json", "'is_causal' is " + value, type},
+                       [&] { reads(type, value); });
+        }
+      }
+    }
+  }
+}
+
+// By transformers 5.24: logits and what is generated are the same.
+TEST(ModelConfig, what_changes_no_number_is_passed_over) {
+  const std::tuple<const char*, const char*, const char*> all[] = {
+      {"llama", "", R"(, "layer_types": ["full_attention", "full_attention"])"},
+      {"mistral", "", R"(, "layer_types": ["full_attention"])"},
+      {"mixtral", "", R"(, "layer_types": ["full_attention"])"},
+      {"qwen2", R"(, "sliding_window": null)", R"(, "sliding_window": 0)"},
+      {"qwen3", R"(, "sliding_window": null)",
+       R"(, "sliding_window": 0, "use_sliding_window": false)"},
+      {"qwen2", "", R"(, "attention_bias": true)"},
+      {"bart", R"(, "eos_token_id": 3)", R"(, "eos_token_id": [3])"},
+      {"t5", R"(, "eos_token_id": 3)", R"(, "eos_token_id": [3, 5])"}};
+  for (const auto& [type, plain, more] : all) {
+    const std::string start = fmt::format(R"({{"model_type": "{}")", type);
+    EXPECT_EQ(fields_of_config(start + more + "}"), fields_of_config(start + plain + "}")) << more;
+  }
+}
+
+TEST(ModelConfig, all_ends_are_written_again) {
+  for (const std::string type : {"bart", "llama", "t5"}) {
+    Json config = Json::object({{"model_type", type}});
+    config["eos_token_id"] = std::vector<int64_t>{3, 5};
+    EXPECT_EQ(read_model_config(config, "config.json")->json().at("eos_token_id"),
+              config.at("eos_token_id"));
+  }
+}
+
+TEST(ModelConfig, two_names_of_one_field_that_contradict_each_other_are_refused) {
+  const auto refuses = [](const std::string& text, const std::vector<std::string>& words) {
+    expect_error(ErrorKind::data, words,
+                 [&] { read_model_config(Json::parse(text), "config.json"); });
+  };
+  for (const std::string type : {"bart", "mbart", "m2m_100", "marian"}) {
+    const std::string start = R"({"model_type": ")" + type + R"(", )";
+    refuses(start + R"("num_hidden_layers": 3, "encoder_layers": 2})",
+            {"'num_hidden_layers' is the number 3", "'encoder_layers'", "number 2"});
+    refuses(start + R"("encoder_layers": 2, "num_hidden_layers": 3})", {"'num_hidden_layers'"});
+    for (const char* keys :
+         {R"("num_hidden_layers": 2})", R"("num_hidden_layers": 2, "encoder_layers": 2})"}) {
+      EXPECT_EQ(fields_of_config(start + keys).get_int("encoder_layers"), 2) << type << keys;
+    }
+  }
+  refuses(R"({"model_type": "gpt2", "n_head": 4, "num_attention_heads": 2})", {"'n_head'"});
+}
+
+// transformers 5.24 computes with dense_act_fn and is_gated_act.
+TEST(ModelConfig, what_t5_says_twice_of_its_feed_forward_layers_must_agree) {
+  const auto read = [](const std::string& rest) {
+    fields_of_config(R"({"model_type": "t5", )" + rest + "}");
+  };
+  const auto refuses = [&](const std::string& rest, const std::vector<std::string>& words) {
+    expect_error(ErrorKind::data, words, [&] { read(rest); });
+  };
+  refuses(R"("dense_act_fn": "silu")", {"dense_act_fn", "\"silu\"", "relu"});
+  refuses(R"("is_gated_act": true)", {"is_gated_act", "relu", "false"});
+  refuses(R"("feed_forward_proj": "gated-gelu", "is_gated_act": false)", {"is_gated_act", "true"});
+  refuses(R"("dense_act_fn": "gelu", "feed_forward_proj": "gated-gelu")",
+          {"dense_act_fn", "gated-gelu", "gelu_new"});
+  read(R"("feed_forward_proj": "gated-gelu", "is_gated_act": true, "dense_act_fn": "gelu_new")");
+  read(R"("is_gated_act": false, "dense_act_fn": "relu")");
+  read(R"("feed_forward_proj": "gated-silu", "is_gated_act": true, "dense_act_fn": "silu")");
 }
 
 }  // namespace

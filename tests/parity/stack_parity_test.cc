@@ -155,6 +155,23 @@ TEST(TiedOutput, a_table_that_is_there_twice_stays_one) {
   EXPECT_EQ(report_of(f, *model.model, DType::f32, kF32), "");
 }
 
+TEST(TiedOutput, one_of_its_own_that_is_missing_is_named_where_the_class_has_one) {
+  StackFixture f("seq2seq/bart_untied");
+  const Rename without = [](const std::string& name) {
+    return name == "lm_head.weight" || name == "labels" ? "" : name;
+  };
+  expect_error(ErrorKind::data, {"lm_head.weight"}, [&] { f.load(without); });
+  Json config = Json::load(f.path("config.json"));
+  config["architectures"] = std::vector<std::string>{"BartModel"};
+  write_file_atomic(f.path("config.json"), config.dump());
+  const LoadedModel bare = load_model(f.folder());
+  std::set<std::string> tables;
+  for (const auto& p : bare.parameters.all()) {
+    if (p->name().ends_with("embed_tokens.weight")) tables.insert(p->name());
+  }
+  EXPECT_EQ(tables.size(), 2U);
+}
+
 const char* const kFixtureNames[] = {"gpt2/tied",
                                      "gpt2/untied",
                                      "gpt2/unscaled",

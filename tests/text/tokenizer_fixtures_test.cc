@@ -33,9 +33,9 @@ void expect_cases(const Tokenizer& tokenizer, const Json& fixture) {
     if (one.contains("types")) {
       EXPECT_EQ(special.types, ids_of(one.at("types")));
     }
-    EXPECT_EQ(tokenizer.decode(special.ids, {.clean_up = false}), one.get_string("text_back"));
+    EXPECT_EQ(tokenizer.decode(special.ids), one.get_string("text_back"));
     if (one.contains("special_back")) {
-      EXPECT_EQ(tokenizer.decode(special.ids, {.skip_special = false, .clean_up = false}),
+      EXPECT_EQ(tokenizer.decode(special.ids, {.skip_special = false}),
                 one.get_string("special_back"));
     }
   }
@@ -81,6 +81,33 @@ INSTANTIATE_TEST_SUITE_P(Kinds, WholeTokenizer,
                                            "bert_cased", "bert_accents", "bert_bare", "t5", "xlnet",
                                            "unigram_bytes", "word_level", "clip", "bpe_prefix"),
                          [](const auto& suite) { return std::string(suite.param); });
+
+// The texts are those of transformers 5.24.
+TEST(CleanUp, spaces_go_where_tokenizer_config_says_so_alone) {
+  const std::tuple<const char*, const char*, const char*> all[] = {
+      {"bert_bare", "Hello world. It ' s new!", "Hello world. It's new!"},
+      {"unigram_bytes", "Hello , world . It 's new !", "Hello, world. It's new!"},
+      {"word_level", "hello world . it ' s new !", "hello world. it's new!"}};
+  for (const auto& [name, plain, cleaned] : all) {
+    SCOPED_TRACE(name);
+    const TemporaryFolder folder;
+    folder.write(
+        "tokenizer.json",
+        Json::load(fixture_path(fmt::format("whole/{}.json", name))).at("tokenizer").dump());
+    const auto decoded = [&] {
+      const Tokenizer tokenizer = Tokenizer::load(folder.path());
+      return tokenizer.decode(tokenizer.encode("Hello , world . It 's new !"));
+    };
+    EXPECT_EQ(decoded(), plain);
+    for (const char* value : {"{}", R"({"clean_up_tokenization_spaces": null})",
+                              R"({"clean_up_tokenization_spaces": false})"}) {
+      folder.write("tokenizer_config.json", value);
+      EXPECT_EQ(decoded(), plain) << value;
+    }
+    folder.write("tokenizer_config.json", R"({"clean_up_tokenization_spaces": true})");
+    EXPECT_EQ(decoded(), cleaned);
+  }
+}
 
 void write_files(const Json& fixture, const TemporaryFolder& folder) {
   for (const auto& [name, content] : fixture.at("files").as_object()) {
@@ -249,9 +276,7 @@ TEST_F(OneComponent, each_decoder_gives_the_text_of_tokenizers) {
     SCOPED_TRACE(decoder.at("json").dump());
     const Tokenizer tokenizer = with("decoder", decoder.at("json"));
     for (const Json& one : decoder.at("tokens").as_array()) {
-      EXPECT_EQ(tokenizer.decode(ids_of(one.at("ids")), {.clean_up = false}),
-                one.get_string("text"))
-          << one.dump();
+      EXPECT_EQ(tokenizer.decode(ids_of(one.at("ids"))), one.get_string("text")) << one.dump();
     }
   }
 }

@@ -163,14 +163,15 @@ constexpr int64_t kSmallModel = 8'000'000;
 // caller's.
 SearchConfig search_of(const EncoderDecoderFacts& c, const TranslateOptions& o) {
   SearchConfig search = o.search;
+  if (!o.as_transformers || search.eos.empty()) search.eos = {c.eos_token_id};
   const std::vector<int32_t> never = search.suppressed_ids();
   std::set<int64_t> ids(never.begin(), never.end());
   if (!o.as_transformers) ids.insert({c.pad_token_id, c.bos_token_id, c.decoder_start_token_id});
-  std::erase_if(
-      ids, [&](int64_t id) { return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size; });
+  std::erase_if(ids, [&](int64_t id) {
+    return std::ranges::count(search.eos, id) > 0 || id < 0 || id >= c.target_vocab_size;
+  });
   search.suppressed.assign(ids.begin(), ids.end());
   std::erase_if(search.banned, [](const auto& row) { return row.size() == 1; });  // among them
-  search.eos = {c.eos_token_id};
   if (forces_end(o)) search.forced_eos = c.eos_token_id;
   if (!o.as_transformers && search.early_stopping.empty()) search.early_stopping = "true";
   return search;

@@ -161,12 +161,14 @@ void warn_of_others(const Json& json, const std::string& path) {
                                          Other{"penalty_alpha", 0},
                                          Other{"sequence_bias", 0},
                                          Other{"stop_strings", 0},
+                                         Other{"token_healing", 0},
                                          Other{"typical_p", 1},
                                          Other{"watermarking_config", 0}};
   for (const auto& [key, neutral] : kOthers) {
     const Json* value = json.find(key);
     if (value == nullptr || value->is_null()) continue;
-    const bool is_empty = (value->is_array() || value->is_object()) && value->size() == 0;
+    const bool is_empty =
+        *value == Json(false) || ((value->is_array() || value->is_object()) && value->size() == 0);
     if (is_empty || (value->is_number() && value->as_double() == neutral)) continue;
     log_warning(
         "{}: key '{}' changes what transformers writes; heddle has no such rule and passes over it",

@@ -20,17 +20,26 @@ inline void fit_to_tensors(TransformerConfig& c, const TensorFile& weights) {
   c.output_bias = holds("final_logits_bias");
   // transformers 5 ties nothing where tie_word_embeddings is false, whatever the config says beside
   // it, nor where it is true tables that differ.
-  const bool has_both =
-      holds("encoder.embed_tokens.weight") && holds("decoder.embed_tokens.weight");
-  const auto differs = [&](const char* name) {
-    const StoredTensor *shared = weights.find("model.shared.weight"), *own = weights.find(name);
-    return shared != nullptr && own != nullptr && !std::ranges::equal(shared->bytes, own->bytes);
+  const auto find = [&](const std::string& name) {
+    const StoredTensor* found = weights.find(name);
+    return found != nullptr ? found : weights.find("model." + name);
   };
-  const bool is_untied = !c.tie_word_embeddings || differs("model.encoder.embed_tokens.weight") ||
-                         differs("model.decoder.embed_tokens.weight");
-  if (has_both && is_untied) c.share_encoder_decoder_embeddings = false;
-  // A bare model, without the output.
-  if (!weights.contains("lm_head.weight")) c.tie_word_embeddings = true;
+  const StoredTensor *shared = find("shared.weight"), *source = find("encoder.embed_tokens.weight"),
+                     *target = find("decoder.embed_tokens.weight");
+  if (source == nullptr || target == nullptr) return;
+  const auto differ = [](const StoredTensor* a, const StoredTensor* b) {
+    return a != nullptr && !std::ranges::equal(a->bytes, b->bytes);
+  };
+  const bool is_untied = !c.tie_word_embeddings || differ(shared, source) ||
+                         differ(shared, target) || differ(source, target);
+  if (is_untied) c.share_encoder_decoder_embeddings = false;
+}
+
+/// Keys of transformers for the same, which it lets go before the encoder's own.
+inline std::vector<std::pair<std::string, std::string>> bart_aliases() {
+  return {{"hidden_size", "d_model"},
+          {"num_attention_heads", "encoder_attention_heads"},
+          {"num_hidden_layers", "encoder_layers"}};
 }
 
 /// Names of checkpoints: which tables are one. `positions`: saved, but no parameter; may be "".
@@ -82,6 +91,18 @@ struct BartFields : TransformerConfig {
   void check(const std::string& source) const { check_sizes(source); }
 
   void fit(const TensorFile& weights) { fit_to_tensors(*this, weights); }
+
+  /// A bare model has no output that could be untied: here its embeddings are it.
+  static Json from_hub(const Json& json, const std::string& source) {
+    Json flat = json;
+    const Json* classes = json.find("architectures");
+    if (classes == nullptr || classes->is_null()) return flat;
+    for (const std::string& name : classes->as_strings(source + ": key 'architectures'")) {
+      const bool is_bare = name.ends_with("Model") && !name.ends_with("MTModel");
+      if (is_bare) flat["tie_word_embeddings"] = true;
+    }
+    return flat;
+  }
 };
 
 /// The model of a family.
@@ -90,6 +111,7 @@ class BartStack : public Transformer {
   static HubFamily family_of(const std::string& family, const BartFields& c) {
     return {.heads = {{Head::target_token, family + "ForConditionalGeneration"},
                       {Head::target_token, family + "Model"}},
+            .aliases = bart_aliases(),
             .passed_over = {{"normalize_before", c.normalize_before},
                             {"normalize_embedding", c.normalize_embedding},
                             {"add_final_layer_norm", c.normalize_before}}};

@@ -13,7 +13,8 @@ class Bert final : public EncoderStack, public WithTokenTypes {
                       {Head::next_sentence, "BertForNextSentencePrediction"},
                       {Head::pretraining, "BertForPreTraining"},
                       {Head::sequence_classes, "BertForSequenceClassification"},
-                      {Head::token_classes, "BertForTokenClassification"}}};
+                      {Head::token_classes, "BertForTokenClassification"}},
+            .passed_over = {{"is_causal", false}}};
   }
 
   Bert(const Scope& s, const Config& c, const HubConfig& hub)

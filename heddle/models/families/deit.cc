@@ -11,7 +11,8 @@ class Deit final : public VitStack {
   static HubFamily family() {
     return {.heads = {{Head::distilled_classes, "DeiTForImageClassificationWithTeacher"},
                       {Head::image_classes, "DeiTForImageClassification"},
-                      {Head::none, "DeiTModel"}}};
+                      {Head::none, "DeiTModel"}},
+            .passed_over = {{"is_causal", false}}};
   }
 
   Deit(const Scope& s, const Config& c, const HubConfig& hub)

@@ -65,7 +65,10 @@ class Detr final : public Detector {
   using Config = DetrConfig;
   static HubFamily family() {
     return {.heads = {{Head::objects, "DetrForObjectDetection"}, {Head::none, "DetrModel"}},
-            .passed_over = {{"max_position_embeddings", 1024}}};
+            .aliases = {{"hidden_size", "d_model"},
+                        {"num_attention_heads", "encoder_attention_heads"},
+                        {"num_hidden_layers", "encoder_layers"}},
+            .passed_over = {{"is_causal", false}, {"max_position_embeddings", 1024}}};
   }
 
   Detr(const Scope& s, const Config& c, const HubConfig& hub);

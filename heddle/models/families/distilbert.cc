@@ -49,7 +49,8 @@ class DistilBert final : public EncoderStack {
                       {Head::token_classes, "DistilBertForTokenClassification"}},
             .aliases = {{"hidden_size", "dim"},
                         {"num_attention_heads", "n_heads"},
-                        {"num_hidden_layers", "n_layers"}}};
+                        {"num_hidden_layers", "n_layers"}},
+            .passed_over = {{"is_causal", false}}};
   }
 
   DistilBert(const Scope& s, const Config& c, const HubConfig& hub)

@@ -114,7 +114,8 @@ class Gpt2 final : public LanguageModel {
             .aliases = {{"hidden_size", "n_embd"},
                         {"max_position_embeddings", "n_positions"},
                         {"num_attention_heads", "n_head"},
-                        {"num_hidden_layers", "n_layer"}}};
+                        {"num_hidden_layers", "n_layer"}},
+            .passed_over = {{"is_causal", true}}};
   }
 
   Gpt2(const Scope& s, const Config& c, const HubConfig& hub)

@@ -3,6 +3,8 @@
 // norm, rotary positions, gated feed-forward layers or a mixture of them.
 #pragma once
 
+#include <algorithm>
+
 #include "heddle/models/family.h"
 #include "heddle/nn/block.h"
 #include "heddle/ops/rope.h"
@@ -61,8 +63,9 @@ struct LlamaFields {
 
   /// The keys of rotary positions, each on its own: {"rope_theta", ..}, {"rope_type", ..}, .. As in
   /// transformers, rope_scaling of older files takes the place of rope_parameters, and what either
-  /// says goes before the same key beside it, but for original_max_position_embeddings. Errors:
-  /// data for a key that is missing or not supported.
+  /// says goes before the same key beside it, but for original_max_position_embeddings. Without
+  /// layer_types where each is what it is without them. Errors: data for a key that is missing or
+  /// not supported.
   static Json from_hub(const Json& json, const std::string& file) {
     constexpr const char* kOriginal = "original_max_position_embeddings";
     constexpr std::string_view kScaling =
@@ -70,6 +73,7 @@ struct LlamaFields {
     Json flat = Json::object();
     for (const auto& [key, value] : json.as_object(file)) {
       if (key == kOriginal || is_listed(key, "rope_scaling rope_parameters rope_theta")) continue;
+      if (key == "layer_types" && see_all(value, file)) continue;
       flat[key] = value;
     }
     const auto is_there = [&](const char* key) {
@@ -87,13 +91,19 @@ struct LlamaFields {
       } else if (key == "rope_type" || (key == "type" && !said.contains("rope_type"))) {
         flat["rope_type"] = value;
       } else if (key != "type") {
-        heddle::check(check_one_value(key, value, "rope", source), ErrorKind::data,
-                      "{}: key '{}' of the rotary positions is not supported", source, key);
+        heddle::check(check_one_value(key, value, json.get_string("model_type", file), source),
+                      ErrorKind::data, "{}: key '{}' of the rotary positions is not supported",
+                      source, key);
       }
     }
     if (is_there(kOriginal)) flat["rope_original_max_position_embeddings"] = json.at(kOriginal);
     check_scaling(flat, source);
     return flat;
+  }
+  static bool see_all(const Json& layer_types, const std::string& source) {
+    if (layer_types.is_null()) return false;
+    const auto types = layer_types.as_strings(source + ": key 'layer_types'");
+    return std::ranges::count(types, "full_attention") == std::ssize(types);
   }
   /// Checks that what stretches the positions says how far: transformers has no defaults.
   static void check_scaling(const Json& flat, const std::string& source) {
@@ -149,7 +159,7 @@ struct WindowedFields : LlamaFields {
   int64_t window() const { return use_sliding_window ? sliding_window.value_or(0) : 0; }
 
   /// `layer_types` of newer files says layer by layer what max_window_layers says of all, and goes
-  /// before it.
+  /// before it. A window that no layer has may be of any width.
   static Json from_hub(const Json& json, const std::string& source) {
     Json flat = json;
     const Json* types = json.find("layer_types");
@@ -163,6 +173,11 @@ struct WindowedFields : LlamaFields {
                     count, layers == nullptr ? "" : layers->dump());
     }
     flat.erase("layer_types");
+    const Json *uses = json.find("use_sliding_window"), *window = json.find("sliding_window");
+    const bool is_used = uses != nullptr && *uses == Json(true);
+    if (!is_used && window != nullptr && window->is_number() && window->as_double() < 1) {
+      flat["sliding_window"] = Json();
+    }
     return LlamaFields::from_hub(flat, source);
   }
   /// Layers that see all, which are the first ones.
@@ -202,6 +217,7 @@ class LlamaStack : public LanguageModel {
                       {Head::none, family + "Model"},
                       {Head::sequence_classes, family + "ForSequenceClassification"},
                       {Head::token_classes, family + "ForTokenClassification"}},
+            .passed_over = {{"is_causal", true}},
             .misreads_tokenizers = misreads_tokenizers};
   }
 

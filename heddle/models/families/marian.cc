@@ -34,8 +34,11 @@ struct MarianConfig : BartFields {
 
   template <class V>
   void fields(V& v) {
-    const auto shared = [&](const char* key, auto& member, const char* help, FieldRule rule = {}) {
-      if (is_listed(key, kShared)) v(key, member, help, std::move(rule));
+    const auto shared = [&](std::string_view key, auto& member, const char* help,
+                            FieldRule rule = {}) {
+      if (!is_listed(key, kShared)) return;
+      if (key == "activation_function") rule = one_of(nn::activation_names());
+      v(key.data(), member, help, std::move(rule));
     };
     TransformerConfig::fields(shared);
     v("decoder_vocab_size", target_vocab, "tokens of the target; none: vocab_size",
@@ -70,6 +73,7 @@ class Marian final : public Transformer {
   using Config = MarianConfig;
   static HubFamily family() {
     return {.heads = {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}},
+            .aliases = bart_aliases(),
             .passed_over = {{"normalize_before", false},
                             {"normalize_embedding", false},
                             {"add_final_layer_norm", false}}};

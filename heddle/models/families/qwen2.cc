@@ -23,7 +23,11 @@ struct Qwen2Config : WindowedFields {
 class Qwen2 final : public LlamaStack {
  public:
   using Config = Qwen2Config;
-  static HubFamily family() { return family_of("Qwen2"); }
+  static HubFamily family() {
+    HubFamily family = family_of("Qwen2");
+    family.passed_over.emplace_back("attention_bias", Json());
+    return family;
+  }
   Qwen2(const nn::Scope& s, const Config& c, const HubConfig& hub)
       : LlamaStack(
             s, c,

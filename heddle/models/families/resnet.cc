@@ -259,7 +259,8 @@ class Resnet final : public Backbone {
   static HubFamily family() {
     return {.heads = {{Head::image_classes, "ResNetForImageClassification"},
                       {Head::none, "ResNetModel"},
-                      {Head::none, "ResNetBackbone"}}};
+                      {Head::none, "ResNetBackbone"}},
+            .passed_over = {{"is_causal", Json()}}};
   }
 
   Resnet(const Scope& s, const Config& c, const HubConfig& hub)
@@ -279,6 +280,7 @@ class Resnet final : public Backbone {
   }
 
   ImageSize grid_of(const ImageSize& image, size_t map) const override;
+  std::optional<ImageSize> stem_grid(const ImageSize& image) const override;
   using ImageModel::hidden;
   Tensor hidden(const ImageRows& images, const Run& run) const override {
     return features(images, run).back().x;
@@ -363,9 +365,13 @@ std::vector<FeatureMap> Resnet::features(const ImageRows& images, const Run& run
   return maps;
 }
 
+std::optional<ImageSize> Resnet::stem_grid(const ImageSize& image) const {
+  if (c_.stem == "cifar") return image;
+  return by_windows(by_windows({image}, {7, 2, 3}), kStemPool)[0];
+}
+
 ImageSize Resnet::grid_of(const ImageSize& image, size_t map) const {
-  std::vector<ImageSize> at = {image};
-  if (c_.stem == "imagenet") at = by_windows(by_windows(at, {7, 2, 3}), kStemPool);
+  std::vector<ImageSize> at = {*stem_grid(image)};
   for (size_t i = 0; i <= map; ++i) {
     if (c_.pools()) {
       at = by_windows(at, kStagePool);

@@ -11,7 +11,8 @@ class Roberta final : public EncoderStack, public WithTokenTypes {
     return {.heads = {{Head::masked_token, "RobertaForMaskedLM"},
                       {Head::none, "RobertaModel"},
                       {Head::sequence_classes, "RobertaForSequenceClassification"},
-                      {Head::token_classes, "RobertaForTokenClassification"}}};
+                      {Head::token_classes, "RobertaForTokenClassification"}},
+            .passed_over = {{"is_causal", false}}};
   }
 
   Roberta(const Scope& s, const Config& c, const HubConfig& hub)

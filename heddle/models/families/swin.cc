@@ -230,7 +230,8 @@ class Swin final : public Backbone, public WithWindows {
   using Config = SwinConfig;
   static HubFamily family() {
     return {
-        .heads = {{Head::image_classes, "SwinForImageClassification"}, {Head::none, "SwinModel"}}};
+        .heads = {{Head::image_classes, "SwinForImageClassification"}, {Head::none, "SwinModel"}},
+        .passed_over = {{"is_causal", Json()}}};
   }
   Swin(const Scope& s, const Config& c, const HubConfig& hub)
       : Swin(base_scope(s, "swin", hub), s, c, hub) {}

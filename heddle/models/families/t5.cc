@@ -13,6 +13,11 @@ namespace heddle {
 namespace {
 constexpr std::string_view kGated = "gated-";
 
+std::string activation_of_proj(const std::string& feed_forward_proj) {
+  if (feed_forward_proj == "gated-gelu") return "gelu_new";
+  return feed_forward_proj.substr(feed_forward_proj.starts_with(kGated) ? kGated.size() : 0);
+}
+
 std::vector<std::string> feed_forward_names() {
   std::vector<std::string> names = nn::activation_names();
   for (size_t i = names.size(); i-- > 0;) names.push_back(std::string(kGated) + names[i]);
@@ -71,6 +76,25 @@ struct T5Config : TransformerConfig {
                   source, relative_distance, relative_buckets);
   }
 
+  // What its files say twice; transformers lets the two go before feed_forward_proj.
+  static Json from_hub(const Json& json, const std::string& source) {
+    Json flat = json;
+    const Json* said = json.find("feed_forward_proj");
+    const std::string proj = said == nullptr
+                                 ? T5Config().feed_forward_proj
+                                 : said->as_string(source + ": key 'feed_forward_proj'");
+    const std::pair<const char*, Json> same[] = {{"dense_act_fn", activation_of_proj(proj)},
+                                                 {"is_gated_act", proj.starts_with(kGated)}};
+    for (const auto& [key, wanted] : same) {
+      const Json* value = json.find(key);
+      heddle::check(value == nullptr || *value == wanted, ErrorKind::data,
+                    "{}: key '{}' is {}, but feed_forward_proj {} makes it {}; correct one of them",
+                    source, key, value == nullptr ? "" : value->describe(), proj, wanted.dump());
+      flat.erase(key);
+    }
+    return flat;
+  }
+
   // transformers 5 ties what the file holds once, whatever the config says.
   void fit(const TensorFile& weights) {
     const StoredTensor* output = weights.find("lm_head.weight");
@@ -84,8 +108,7 @@ struct T5Config : TransformerConfig {
     c.set_sizes(encoder_layers, d_model, encoder_ffn_dim, encoder_attention_heads);
     c.decoder_layers = num_decoder_layers.value_or(encoder_layers);
     c.is_gated = feed_forward_proj.starts_with(kGated);
-    c.activation_function = feed_forward_proj.substr(c.is_gated ? kGated.size() : 0);
-    if (feed_forward_proj == "gated-gelu") c.activation_function = "gelu_new";
+    c.activation_function = activation_of_proj(feed_forward_proj);
     c.embedding_dropout = c.attention_dropout = c.activation_dropout = dropout;
     c.tie_word_embeddings = !has_own_output.value_or(!tie_word_embeddings);
     const Json* scales = hub.others.find("scale_decoder_outputs");  // as transformers 5 writes it

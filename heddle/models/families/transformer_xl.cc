@@ -145,6 +145,7 @@ class TransformerXl final : public LanguageModel, public WithMemory {
                         {"hidden_size", "d_model"},
                         {"num_attention_heads", "n_head"},
                         {"num_hidden_layers", "n_layer"}},
+            .passed_over = {{"is_causal", true}},
             .dropped_in = "4.36"};
   }
 

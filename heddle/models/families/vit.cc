@@ -37,8 +37,8 @@ class Vit final : public VitStack {
  public:
   using Config = PooledVitConfig;
   static HubFamily family() {
-    return {
-        .heads = {{Head::image_classes, "ViTForImageClassification"}, {Head::none, "ViTModel"}}};
+    return {.heads = {{Head::image_classes, "ViTForImageClassification"}, {Head::none, "ViTModel"}},
+            .passed_over = {{"is_causal", false}}};
   }
 
   Vit(const Scope& s, const Config& c, const HubConfig& hub)

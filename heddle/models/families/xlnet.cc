@@ -125,7 +125,8 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
             .aliases = {{"n_token", "vocab_size"},
                         {"hidden_size", "d_model"},
                         {"num_attention_heads", "n_head"},
-                        {"num_hidden_layers", "n_layer"}}};
+                        {"num_hidden_layers", "n_layer"}},
+            .passed_over = {{"is_causal", Json()}}};
   }
 
   Xlnet(const Scope& s, const Config& c, const HubConfig& hub)

@@ -134,8 +134,6 @@ void read_model(const Json& json, const std::string& source, PipelineDescription
   } else {
     fail_component("model", type, "BPE, WordPiece, Unigram and WordLevel", source);
   }
-  // Clean-up would damage what BPE gives, see DecodeOptions.
-  result.clean_up = type == "WordPiece" || type == "Unigram";
 }
 
 void read_added(const Json& json, const std::string& source, PipelineDescription& d) {
