@@ -77,7 +77,9 @@ std::vector<std::byte> convert_from_floats(std::span<const float> values, DType 
 
 void convert_to_floats(const void* data, DType dtype, std::span<float> values) {
   switch (dtype) {
-    case DType::f32: std::memcpy(values.data(), data, values.size_bytes()); break;
+    case DType::f32:
+      if (!values.empty()) std::memcpy(values.data(), data, values.size_bytes());
+      break;
     case DType::bf16: convert<bf16>(data, values); break;
     case DType::f16:
       for (size_t i = 0; i < values.size(); ++i) {

@@ -21,8 +21,9 @@ inline std::vector<float> floats(const SafetensorsFile& file, const std::string&
 }
 
 inline std::vector<int64_t> integers(const SafetensorsFile& file, const std::string& name) {
-  std::vector<int64_t> values(file.info(name).elements());
-  std::memcpy(values.data(), file.info(name).bytes.data(), file.info(name).bytes.size());
+  const StoredTensor& info = file.info(name);
+  std::vector<int64_t> values(info.elements());
+  if (!values.empty()) std::memcpy(values.data(), info.bytes.data(), info.bytes.size());
   return values;
 }
 
