@@ -143,6 +143,26 @@ PairLines read_pairs(const std::string& source, const std::string& target, const
   return pairs;
 }
 
+PrefixLines::PrefixLines(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  LineReader file(path_);
+  for (std::string line; file.next(line);) lines_.push_back(line);
+}
+
+std::span<const std::string> PrefixLines::of(int64_t first, size_t lines) const {
+  const auto begin = static_cast<size_t>(first - 1);
+  check(begin + lines <= lines_.size(), ErrorKind::data,
+        "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
+        lines_.size());
+  return std::span(lines_).subspan(begin, lines);
+}
+
+void PrefixLines::check_all_used(int64_t lines) const {
+  check(std::ssize(lines_) <= lines, ErrorKind::data,
+        "{}: it has {} lines, more than the input; line i is the prefix of line i", path_,
+        lines_.size());
+}
+
 void warn_of_file_name(const char* command, const std::string& text) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(text, error)) return;

@@ -150,6 +150,22 @@ struct PairLines {
 /// Errors: those of read_lines(); data if one has more lines.
 PairLines read_pairs(const std::string& source, const std::string& target, const char* command);
 
+/// Lines of a file, line i of which is the beginning of the translation of line i.
+class PrefixLines {
+ public:
+  /// path: "" for none. Errors: those of LineReader.
+  explicit PrefixLines(std::string path);
+  bool are_given() const { return !path_.empty(); }
+  /// Those of so many lines, of which the first has this number. Errors: data if there are fewer.
+  std::span<const std::string> of(int64_t first, size_t lines) const;
+  /// To be called once all lines are translated. Errors: data if there are more than these.
+  void check_all_used(int64_t lines) const;
+
+ private:
+  std::string path_;
+  std::vector<std::string> lines_;
+};
+
 /// Warns if a text that was given as an argument is the name of a file: it is taken as a text.
 void warn_of_file_name(const char* command, const std::string& text);
 

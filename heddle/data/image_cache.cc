@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -404,6 +405,7 @@ const std::string& ImageCache::path() const { return impl_->view.file.path(); }
 
 void remove_other_caches(const std::string& path) {
   const std::string folder = parent_path(path);
+  if (std::filesystem::is_symlink(folder)) return;  // others may keep theirs there
   const std::string file = path.substr(path.rfind('/') + 1);
   const CacheName own(file);
   for (const std::string& entry : list_directory(folder)) {

@@ -61,7 +61,7 @@ class ImageCache {
 };
 
 /// Removes what a cache file has replaced: those beside it of the same name and another key. Files
-/// that are no whole caches stay.
+/// that are no whole caches stay, and so do all in a folder that is a link.
 void remove_other_caches(const std::string& path);
 
 /// The number in the source of each image of its cache: those that cannot be read are not there.

@@ -109,6 +109,16 @@ TEST_F(ObjectFiles, a_run_keeps_the_caches_of_its_own_images_alone) {
   const CliResult refused = train("kept-run", "kept", {"--max-updates", "3"});
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_EQ(caches(), second) << refused.err;
+  // A folder that is a link may be others' too.
+  write_objects(path("kept"), images);
+  std::filesystem::rename(path("kept-run/cache"), path("shared-caches"));
+  ASSERT_EQ(train("other-run", "kept", {}).exit_code, 0);
+  std::filesystem::remove_all(path("other-run/cache"));
+  std::filesystem::create_directory_symlink(path("shared-caches"), path("other-run/cache"));
+  ASSERT_EQ(train("other-run", "kept", {"--max-updates", "2"}).exit_code, 0);
+  for (const std::string& name : second) {
+    EXPECT_TRUE(std::filesystem::exists(path("shared-caches/" + name))) << name;
+  }
 }
 
 TEST_F(ObjectFiles, images_too_small_for_the_model_are_left_out_by_name) {

@@ -446,8 +446,7 @@ void add_train(Subcommand& app) {
                      "file of text or a folder of them");
   command.add_option("--val-data", flags.run.paths.val_data,
                      "file or folder that is held out, of all but translation; without it val.* "
-                     "beside train.*, or "
-                     "a share");
+                     "beside train.*, or a share");
   command.add_option("-o,--out", flags.run.out, "folder of the run").required();
   command.add_option("--from", flags.run.paths.from,
                      "model to begin with: a folder, or a run; a head that it lacks is new");

@@ -290,11 +290,10 @@ void take_json_schema(const Flags& flags, const LoadedModel& model, GenerateOpti
 
 // What is wrong before the model is read, or the server asked.
 void check_flags(const Flags& flags) {
-  check(
-      flags.n_best == 1 || flags.samples == 1, ErrorKind::usage,
-      "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
   check(flags.n_best == 1 || !flags.samples_tokens(), ErrorKind::usage,
-        "--n-best are found by a search, not drawn; --samples {} draws so many", flags.n_best);
+        "--n-best and --samples exclude each other, as a search finds the best, and draws are as "
+        "they come: --samples {} draws so many",
+        flags.n_best);
   check(std::min(flags.n_best, flags.samples) >= 1 && std::max(flags.n_best, flags.samples) <= 4096,
         ErrorKind::usage, "--n-best is {} and --samples {}; they must be from 1 to 4096",
         flags.n_best, flags.samples);

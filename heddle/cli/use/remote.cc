@@ -158,18 +158,14 @@ class TranslationWriter {
 void translate_remotely(const RemoteTranslation& asked) {
   RemoteServer server("translate", asked.server);
   TranslationWriter writer(asked);
-  std::vector<std::string> prefixes;
-  if (!asked.prefix_file.empty()) prefixes = read_lines(asked.prefix_file, "translate");
+  const PrefixLines prefixes(asked.prefix_file);
   const auto answer = [&](std::span<const std::string> lines, int64_t first, Results) {
     Json body = asked.body;
     body["text"] = std::vector<std::string>(lines.begin(), lines.end());
     if (!asked.prefix.empty()) body["prefix"] = asked.prefix;
-    if (!asked.prefix_file.empty()) {
-      check(first - 1 + std::ssize(lines) <= std::ssize(prefixes), ErrorKind::data,
-            "{}: it has {} lines, fewer than the input; line i is the prefix of line i",
-            asked.prefix_file, prefixes.size());
-      const auto begin = prefixes.begin() + (first - 1);
-      body["prefix"] = std::vector<std::string>(begin, begin + std::ssize(lines));
+    if (prefixes.are_given()) {
+      const auto some = prefixes.of(first, lines.size());
+      body["prefix"] = std::vector<std::string>(some.begin(), some.end());
     }
     body["stream"] = !body.contains("alignment");
     const int64_t before = writer.next();
@@ -192,9 +188,7 @@ void translate_remotely(const RemoteTranslation& asked) {
     log_warning("translate: {} of {} longer than the model takes and cut",
                 format_count(writer.cut()), counted(lines, "text was", "texts were"));
   }
-  check(std::ssize(prefixes) <= lines, ErrorKind::data,
-        "{}: it has {} lines, more than the input; line i is the prefix of line i",
-        asked.prefix_file, prefixes.size());
+  prefixes.check_all_used(lines);
 }
 
 // --- generate ------------------------------------------------------------------------------------

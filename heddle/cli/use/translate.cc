@@ -74,39 +74,27 @@ void print_text(std::span<const Result> results, const Flags& flags, int64_t num
 // The beginnings of translations: one for all lines, or a line of a file for each.
 class Prefixes {
  public:
-  Prefixes(const Flags& flags, const LoadedModel& model) : model_(model), path_(flags.prefix_file) {
+  Prefixes(const Flags& flags, const LoadedModel& model)
+      : model_(model), path_(flags.prefix_file), lines_(flags.prefix_file) {
     if (!flags.prefix.empty()) for_all_.push_back(prefix_ids(model, flags.prefix, "--prefix"));
-    if (path_.empty()) return;
-    LineReader file(path_);
-    for (std::string line; file.next(line);) lines_.push_back(line);
   }
 
   // Those of so many lines, of which the first has this number.
   std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) const {
-    if (path_.empty()) return for_all_;
-    const auto end = static_cast<size_t>(first - 1) + lines;
-    check(end <= lines_.size(), ErrorKind::data,
-          "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
-          lines_.size());
+    if (!lines_.are_given()) return for_all_;
     std::vector<std::vector<int32_t>> prefixes;
-    for (size_t i = end - lines; i < end; ++i) {
-      prefixes.push_back(prefix_ids(model_, lines_[i], fmt::format("{}: line {}", path_, i + 1)));
+    for (const std::string& line : lines_.of(first, lines)) {
+      prefixes.push_back(prefix_ids(model_, line, fmt::format("{}: line {}", path_, first++)));
     }
     return prefixes;
   }
-
-  // Once all lines are translated.
-  void check_all_used(int64_t lines) const {
-    check(path_.empty() || std::ssize(lines_) <= lines, ErrorKind::data,
-          "{}: it has {} lines, more than the input; line i is the prefix of line i", path_,
-          lines_.size());
-  }
+  void check_all_used(int64_t lines) const { lines_.check_all_used(lines); }
 
  private:
   const LoadedModel& model_;
   std::string path_;
+  PrefixLines lines_;
   std::vector<std::vector<int32_t>> for_all_;
-  std::vector<std::string> lines_;
 };
 
 // What is wrong before the model is read.
