@@ -10,6 +10,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/serve/api/exchange.h"
 
 namespace heddle::serve {
@@ -155,7 +156,9 @@ bool Service::take_reloaded() {
   const bool is_first = is_loading();
   try {
     take(reloaded_.get());
-    if (!is_first) log_info("serve: {} models were loaded anew", models_.size());
+    if (!is_first) {
+      log_info("serve: {} loaded anew", counted(std::ssize(models_), "model was", "models were"));
+    }
     is_taken = true;
   } catch (const std::exception& error) {
     if (is_first) throw;

@@ -207,13 +207,51 @@ TEST(Translations, what_all_hypotheses_agree_on_is_never_taken_back) {
   }
 }
 
+TEST(Translations, stream_of_parts_says_what_comes_without_it_and_each_text_behind_its_last_part) {
+  Running running;
+  for (
+      const char* more :
+      {R"({"format": "html", "split_sentences": true, "alignment": "hard", "n_best": 2, "beam": 2})",
+       R"({"format": "html"})", R"({"keep": ["dog"], "scores": true})",
+       R"({"split_sentences": true, "alignment": "hard"})"}) {
+    Json body = Json::parse(more);
+    body["text"] = std::vector<std::string>{
+        "<p>a <b>dog</b> runs. two <i>men</i>!</p><p>the bird</p>", "<br><hr>", "", "a dog"};
+    const Json whole = post(running.port(), "/v1/translations", body.dump()).json();
+    body["stream"] = true;
+    std::vector<size_t> parts(4, 0), texts(4, 0);
+    for (const Json& event : events_of(running.port(), body)) {
+      ASSERT_TRUE(event.get_bool("final")) << event.dump();
+      const auto index = static_cast<size_t>(event.get_int("index"));
+      const Json& text = whole.at("translations").as_array().at(index);
+      const auto& sentences = text.at("sentences").as_array();
+      const Json* const sentence = event.find("sentence");
+      if (sentence == nullptr) {
+        EXPECT_EQ(event.get_string("text"), text.get_string("text")) << more;
+        EXPECT_EQ(parts[index], sentences.size());
+        ++texts[index];
+        continue;
+      }
+      ++parts[index];
+      EXPECT_EQ(texts[index], 0u);
+      const Json& wanted = sentences.at(static_cast<size_t>(sentence->as_int()));
+      for (const auto& [key, value] : wanted.as_object()) {
+        if (key == "source") continue;
+        EXPECT_EQ(event.at(key).dump(), value.dump()) << more << key;
+      }
+      EXPECT_EQ(event.find("alignment") != nullptr, body.contains("alignment"));
+    }
+    EXPECT_EQ(texts, (std::vector<size_t>{1, 1, 1, 1})) << more;
+  }
+}
+
 TEST(Translations, options_that_do_not_go_together_are_refused) {
   Running running;
   for (const char* body :
        {R"({"text": "a", "partial": true})", R"({"text": "a", "alignment": "soft"})",
         R"({"text": "a", "alignment": "matrix", "layers": [9]})",
         R"({"text": "a", "alignment": "matrix", "heads": ["x"]})",
-        R"({"text": "a", "alignment": "hard", "stream": true})",
+        R"({"text": "a", "alignment": "matrix", "stream": true})",
         R"({"text": "a", "split_sentences": true, "prefix": "b"})"}) {
     EXPECT_EQ(post(running.port(), "/v1/translations", body).status, 400) << body;
   }

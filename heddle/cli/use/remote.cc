@@ -47,9 +47,9 @@ class RemoteServer {
     while (url_.path.ends_with('/')) url_.path.pop_back();
     if (url_.path.ends_with("/v1")) url_.path.resize(url_.path.size() - 3);
   }
-  Json post(const std::string& path, const Json& body,
+  void post(const std::string& path, const Json& body,
             const std::function<void(const Json&)>& on_event) {
-    return client_.post(url_.path + path, body, on_event);
+    client_.post(url_.path + path, body, on_event);
   }
 
  private:
@@ -167,17 +167,12 @@ void translate_remotely(const RemoteTranslation& asked) {
       const auto some = prefixes.of(first, lines.size());
       body["prefix"] = std::vector<std::string>(some.begin(), some.end());
     }
-    body["stream"] = !body.contains("alignment");
+    body["stream"] = true;
     const int64_t before = writer.next();
-    const Json whole = server.post("/v1/translations", body, [&](const Json& event) {
-      const Json* is_final = event.find("final");
-      if (is_final != nullptr && !is_final->as_bool()) return;
+    server.post("/v1/translations", body, [&](const Json& event) {
       writer.take(first - 1 + event.get_int("index"), event);
       flush_results();
     });
-    if (const Json* list = whole.find("translations")) {
-      for (const Json& one : list->as_array()) writer.take(writer.next(), one);
-    }
     check(writer.next() - before == std::ssize(lines), ErrorKind::system,
           "the server sent {} translations of {} lines", writer.next() - before, lines.size());
   };

@@ -113,7 +113,7 @@ class JoinedTexts {
       }
       auto& ranked = ranked_.emplace_back(Ranked{.translations = std::move(of_rank)});
       if (asked_->split.marked.empty()) continue;
-      ranked.links = links_of(word_alignments(work, ranked.translations));
+      ranked.links = links_of(word_alignments({work, ranked.translations}));
     }
     for (const Translation& one : all) counts_.push_back(one.others.size());
   }

@@ -187,14 +187,17 @@ std::string SplitTexts::joined(size_t i, const std::function<std::string(size_t)
   return text.append(texts[i], end);
 }
 
-std::vector<Alignment> word_alignments(const TranslationWork& work,
-                                       const std::vector<Translation>& all,
-                                       AlignmentOptions options) {
+std::vector<std::vector<int32_t>> Translated::targets() const {
   std::vector<std::vector<int32_t>> targets;
-  for (const Translation& t : all) targets.push_back(t.ids);
+  for (const Translation& t : translations) targets.push_back(t.ids);
+  return targets;
+}
+
+std::vector<Alignment> word_alignments(const Translated& translated, AlignmentOptions options) {
+  const TranslationWork& work = translated.work;
   options.precision = work.model->precision;
   options.marks = translation_marks(work.model->loaded(), work.options);
-  return align_pairs(work.model->loaded(), work.sources, targets, options);
+  return align_pairs(work.model->loaded(), translated.sources(), translated.targets(), options);
 }
 
 std::vector<MarkedText::Links> links_of(std::span<const Alignment> alignments) {
@@ -289,9 +292,10 @@ SharedModel translator_of(const Service& service, const Json& body, const std::s
     return model;
   }
   if (const SharedModel model = find_translator(service, source, target)) return model;
-  throw Refusal{.message = fmt::format("no model here translates from '{}' into '{}'; /languages "
-                                       "has those that there are",
-                                       source, target)};
+  throw Refusal{.message = fmt::format("no model here translates{}{}; /languages has those that "
+                                       "there are",
+                                       source.empty() ? "" : fmt::format(" from '{}'", source),
+                                       target.empty() ? "" : fmt::format(" into '{}'", target))};
 }
 
 TranslateOptions translate_options_of(const Service& service, const ServedModel& model,

@@ -77,11 +77,19 @@ struct TranslationWork {
   bool is_full(size_t i) const { return !found[i].empty() && found[i][0].is_cut; }
 };
 
-/// Word alignments of all texts, by attention: a pass over the finished ones. On the engine's
-/// thread.
-std::vector<Alignment> word_alignments(const TranslationWork& work,
-                                       const std::vector<Translation>& all,
-                                       AlignmentOptions options = {});
+/// Finished translations of some of the texts of a request, that of text `first` and those behind.
+struct Translated {
+  const TranslationWork& work;
+  std::span<const Translation> translations;
+  size_t first = 0;
+
+  std::span<const std::vector<int32_t>> sources() const {
+    return std::span(work.sources).subspan(first, translations.size());
+  }
+  std::vector<std::vector<int32_t>> targets() const;
+};
+/// Word alignments of each, by attention: a pass over them. On the engine's thread.
+std::vector<Alignment> word_alignments(const Translated& translated, AlignmentOptions options = {});
 /// What SplitTexts::joined() takes of them.
 std::vector<MarkedText::Links> links_of(std::span<const Alignment> alignments);
 

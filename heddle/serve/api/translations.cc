@@ -50,19 +50,18 @@ Json sentence_json(const TranslationsRequest& asked, const TranslationWork& work
 }
 
 // The weights themselves, with the tokens that they are of.
-std::vector<Json> weight_matrices(const TranslationsRequest& asked, const TranslationWork& work,
-                                  const std::vector<Translation>& translations) {
-  std::vector<std::vector<int32_t>> targets;
-  for (const Translation& t : translations) targets.push_back(t.ids);
+std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Translated& translated) {
+  const std::span sources = translated.sources();
+  const std::vector<std::vector<int32_t>> targets = translated.targets();
   const LoadedModel& model = asked.model->loaded();
   const EncoderDecoder& translator = model.translator();
   check_alignment(translator.facts(), asked.alignment);
   AlignmentOptions options = asked.alignment;
-  const PairMarks marks = translation_marks(model, work.options);
+  const PairMarks marks = translation_marks(model, translated.work.options);
   options.marks = marks;
   int64_t weights = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
-    weights += (std::ssize(targets[i]) + 1) * (std::ssize(work.sources[i]) + marks.source_rows());
+    weights += (std::ssize(targets[i]) + 1) * (std::ssize(sources[i]) + marks.source_rows());
   }
   if (weights > kMostWeights) {
     refuse("the matrices have {} weights together; at most {}", weights, kMostWeights);
@@ -78,11 +77,11 @@ std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Transl
   const std::vector<std::string> ends = names_of_ends(reads, marks);
   std::vector<Json> all(targets.size(), Json());
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (work.sources[i].empty()) continue;
-    const Tensor map = cross_attention_maps(translator, std::span(work.sources).subspan(i, 1),
+    if (sources[i].empty()) continue;
+    const Tensor map = cross_attention_maps(translator, sources.subspan(i, 1),
                                             std::span(targets).subspan(i, 1), options)[0];
     Json& json = all[i] =
-        Json::object({{"source_tokens", tokens(reads, work.sources[i], ends)},
+        Json::object({{"source_tokens", tokens(reads, sources[i], ends)},
                       {"target_tokens", tokens(model.target(), targets[i], {"(end)"})}});
     const float* values = map.data<float>();
     json["weights"] = inspect::weights_json({values, values + map.size(0) * map.size(1)},
@@ -91,18 +90,28 @@ std::vector<Json> weight_matrices(const TranslationsRequest& asked, const Transl
   return all;
 }
 
+// What attention says of some of the sentences. On an engine's thread.
+struct Attended {
+  std::vector<Json> alignments = {};          // as the answer has them; none if none were asked for
+  std::vector<MarkedText::Links> links = {};  // for what is marked: the words of the same alignment
+};
+Attended attended(const TranslationsRequest& asked, const Translated& translated) {
+  Attended found;
+  const bool is_hard = asked.form == AlignmentForm::hard;
+  std::vector<Alignment> words;
+  if (is_hard || !asked.split.marked.empty()) words = word_alignments(translated, asked.alignment);
+  if (asked.form == AlignmentForm::matrix) found.alignments = weight_matrices(asked, translated);
+  if (is_hard) {
+    for (const Alignment& one : words) found.alignments.emplace_back(to_pharaoh(one));
+  }
+  found.links = links_of(words);
+  return found;
+}
+
 // All of them, each with its sentences where they were sought. On an engine's thread.
 Json translations_json(const TranslationsRequest& asked, const TranslationWork& work,
                        const std::vector<Translation>& all) {
-  const bool is_hard = asked.form == AlignmentForm::hard;
-  std::vector<Alignment> words;  // tags go with the words that the answer says they go with
-  if (is_hard || !asked.split.marked.empty()) words = word_alignments(work, all, asked.alignment);
-  const std::vector<MarkedText::Links> links = links_of(words);
-  std::vector<Json> alignments;
-  if (asked.form == AlignmentForm::matrix) alignments = weight_matrices(asked, work, all);
-  for (size_t i = 0; is_hard && i < words.size(); ++i) {
-    alignments.emplace_back(to_pharaoh(words[i]));
-  }
+  const auto [alignments, links] = attended(asked, {work, all});
   const auto sentence = [&](size_t k) {
     Json json = sentence_json(asked, work, k, all[k]);
     if (!alignments.empty()) json["alignment"] = alignments[k];
@@ -137,11 +146,64 @@ Json place_json(const TranslationsRequest& asked, size_t k) {
   return json;
 }
 
+// The events of what is done: of each sentence, and where texts have parts, of each text behind its
+// last one.
+class FinalEvents {
+ public:
+  FinalEvents(SharedExchange e, std::shared_ptr<const TranslationsRequest> asked)
+      : exchange_(std::move(e)), asked_(std::move(asked)) {
+    const SplitTexts& split = asked_->split;
+    if (!asked_->has_parts) return;
+    written_.resize(split.begins.back());
+    links_.resize(split.begins.back());
+    for (size_t i = 0; i < split.texts.size(); ++i) {
+      left_.push_back(split.count(i));
+      if (left_.back() == 0) untranslated_.push_back(i);
+    }
+  }
+  // Texts of tags alone have no sentence.
+  void begin() {
+    exchange_->begin_events();
+    for (const size_t i : untranslated_) send_text(i);
+  }
+  void take(const TranslationWork& work, size_t k, const Translation& t) {
+    Attended found = attended(*asked_, {work, std::span(&t, 1), k});
+    Json event = sentence_json(*asked_, work, k, t);
+    if (!found.alignments.empty()) event["alignment"] = std::move(found.alignments[0]);
+    const Json place = place_json(*asked_, k);
+    for (const auto& [key, value] : place.as_object()) event[key] = value;
+    send(std::move(event));
+    if (!asked_->has_parts) return;
+    written_[k] = t.text;
+    if (!found.links.empty()) links_[k] = std::move(found.links[0]);
+    const size_t i = asked_->split.text_of(k);
+    if (--left_[i] == 0) send_text(i);
+  }
+
+ private:
+  void send_text(size_t i) {
+    const auto of = [&](size_t k) { return written_[k]; };
+    send(Json::object({{"text", asked_->split.joined(i, of, links_)}, {"index", i}}));
+  }
+  void send(Json event) {
+    event["final"] = true;
+    exchange_->event(event.dump());
+  }
+
+  SharedExchange exchange_;
+  std::shared_ptr<const TranslationsRequest> asked_;
+  std::vector<std::string> written_;
+  std::vector<MarkedText::Links> links_;
+  std::vector<size_t> left_, untranslated_;
+};
+
 void take_alignment(const Json& body, TranslationsRequest& asked) {
   const std::string form = choice_of(body, "alignment", {"none", "hard", "matrix"});
   if (form == "hard") asked.form = AlignmentForm::hard;
   if (form == "matrix") asked.form = AlignmentForm::matrix;
-  if (asked.streams && form != "none") refuse("`stream` takes no `alignment`");
+  if (asked.streams && form == "matrix") {
+    refuse("`stream` takes the `alignment` hard; matrices come whole, without it");
+  }
   asked.alignment.layers = ints_of(body, "layers");
   asked.alignment.heads = ints_of(body, "heads");
   asked.alignment.precision = asked.model->precision;
@@ -188,7 +250,6 @@ void take_texts(const Exchange& e, const Json& body, const std::string& language
     return;
   }
   if (has_kept && is_html) refuse("`keep` is for texts; HTML has translate=\"no\"");
-  if (asked.streams) refuse("`stream` takes neither `format` html nor `keep`");
   std::vector<std::string> kept;
   if (has_kept) kept = texts_of(body, "keep", e.service.options().most_texts);
   constexpr size_t kLongest = 1024;  // bytes of one
@@ -228,13 +289,10 @@ void translations(const SharedExchange& e) {
   const bool has_partial = bool_of(body, "partial", false);
   if (has_partial && !shared->streams) refuse("`partial` is for a `stream`");
   if (shared->streams) {
-    work.on_start = [e] { e->begin_events(); };
-    work.on_text = [e, shared](const TranslationWork& done, size_t k, const Translation& t) {
-      Json event = sentence_json(*shared, done, k, t);
-      const Json place = place_json(*shared, k);
-      for (const auto& [key, value] : place.as_object()) event[key] = value;
-      event["final"] = true;
-      e->event(event.dump());
+    const auto events = std::make_shared<FinalEvents>(e, shared);
+    work.on_start = [events] { events->begin(); };
+    work.on_text = [events](const TranslationWork& done, size_t k, const Translation& t) {
+      events->take(done, k, t);
     };
   }
   if (has_partial) {
