@@ -32,7 +32,7 @@ def arguments(names):
     parser.add_argument("name", choices=[*names, "all"], help="which; all of them with 'all'")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared/data",
                         help="folder of the data: multi30k (train, val and test, .en and .de, plain or .gz), "
-                             "tinyshakespeare (input.txt)")
+                             "tinyshakespeare (input.txt), gutenberg, cifar10, bccd; each as it is needed")
     parser.add_argument("--runs", type=pathlib.Path, default=ROOT / "runs/experiments",
                         help="where the runs are kept (default runs/experiments)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default 1)")
@@ -179,30 +179,43 @@ def figures(args, folder, spec, flags):
             "seconds": round(lines[-1]["seconds"]), **FIGURES[spec["task"]](args, folder, spec, flags)}
 
 
+def data_key(folder):
+    """Names and sizes of the data's files."""
+    if not folder.is_dir():
+        sys.exit(f"experiment: {folder} is not there; give the folder above it with --data")
+    files = sorted((str(path.relative_to(folder)), path.stat().st_size) for path in folder.rglob("*") if path.is_file())
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+
+
 def run_once(args, own_flags, spec):
-    """The figures of one run; trains it unless it is finished. Beside RUN lies RUN.json with both."""
-    flags = {**spec["shared"], **own_flags}
+    """What is known of one run, its figures and where they were made; trains it unless it is finished. Beside RUN lies
+    RUN.json with the same."""
+    begun = {"flags": {**spec["shared"], **own_flags}, "data": data_key(args.data / spec["data"])}
+    flags = begun["flags"]
     folder = args.runs / spec["task"] / folder_name(own_flags)
     record = folder.with_name(folder.name + ".json")
     words = train_command(args, folder, flags, spec)
     known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    if known.get("flags") == flags and known.get("beam") == spec.get("beam") and "figures" in known:
-        return known["figures"]
+    is_same = {key: known.get(key) for key in begun} == begun
+    if is_same and known.get("beam") == spec.get("beam") and "figures" in known:
+        return known
     if args.dry_run:
         print(" ".join(words))
         return None
-    if known and known["flags"] != flags:
+    if known and not is_same:
         words.append("--overwrite")
     record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps({"flags": flags}) + "\n", encoding="utf-8")
+    record.write_text(json.dumps(begun) + "\n", encoding="utf-8")
     print(f"experiment: {folder.name}", flush=True)
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}\nended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
     result = figures(args, folder, spec, flags)
-    record.write_text(json.dumps({"flags": flags, "beam": spec.get("beam"), "figures": result}) + "\n", encoding="utf-8")
+    known = {**begun, "beam": spec.get("beam"), "machine": machine.sentence(machine.describe()),
+             "date": datetime.date.today().isoformat(), "commit": machine.commit(), "figures": result}
+    record.write_text(json.dumps(known) + "\n", encoding="utf-8")
     print(f"experiment: {folder.name}: " + ", ".join(f"{key} {result[key]}" for key in spec["columns"]), flush=True)
-    return result
+    return known
 
 
 def carry_out(args, name):
@@ -218,11 +231,9 @@ def carry_out(args, name):
     if args.dry_run:
         return
     kept = {run["name"]: [] for run in spec["runs"]}
-    for (run, seed, _), result in zip(jobs, results):
-        kept[run].append({"seed": seed, **result})
-    here = machine.describe()
-    data = {"machine": machine.sentence(here), "date": datetime.date.today().isoformat(),
-            "commit": machine.commit(), "runs": kept}
+    for (run, seed, _), known in zip(jobs, results):
+        kept[run].append({"seed": seed, **known["figures"]})
+    data = {key: ", ".join(sorted({known[key] for known in results})) for key in ("machine", "date", "commit")} | {"runs": kept}
     path = ROOT / "docs/experiments" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(data, indent=1, ensure_ascii=False)

@@ -1,6 +1,7 @@
 """One run of a program that prints a line of JSON."""
 import json
 import os
+import re
 import subprocess
 
 UNSUPPORTED = {2, 3}  # exit codes: heddle lacks the format; a peer lacks it here
@@ -18,4 +19,7 @@ def run_once(words, timeout, limits, text=None):
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1]), "", False
     lines = done.stderr.strip().splitlines()
-    return None, lines[-1] if lines else f"exit {done.returncode}", done.returncode in UNSUPPORTED
+    # Behind the error of a Python program its libraries may have said goodbye.
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    reason = (errors or lines or [f"exit {done.returncode}"])[-1]
+    return None, reason, done.returncode in UNSUPPORTED

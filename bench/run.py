@@ -98,7 +98,8 @@ def summary(contender, runs):
 
 
 def time_row(args, row, python):
-    """Rounds of all contenders by turns; who cannot run is left out after the first round."""
+    """Rounds of all contenders by turns; who cannot run is left out after the first round.
+    Returns the row's results, if there are any, and whether one failed that should have run."""
     contenders = [c for c in row.contenders() if python or not c.peer]
     limits = plan.UNITS.get(args.unit)
     if limits:  # compiled: by what the compiler finds on the machine
@@ -129,13 +130,13 @@ def time_row(args, row, python):
             runs[contender].append(result)
             print(f"{label}  {result['value']:12,.2f} {result['unit']}", flush=True)
     if first is None:
-        return None
+        return None, bool(absent)
     return {"case": row.case, "batch": first["batch"], "own_batch": not row.batch,
             "unit": first["unit"], "threads": args.threads, "rounds": args.rounds,
             "date": datetime.date.today().isoformat(), "commit": machine.commit(),
             "entries": [summary(c, r) for c, r in runs.items() if r and c not in left_out],
             "absent": [{"name": c.name, "dtype": c.dtype, "reason": why}
-                       for c, why in absent.items()]}
+                       for c, why in absent.items()]}, bool(absent)
 
 
 def rows(args):
@@ -144,8 +145,21 @@ def rows(args):
     for name in wanted:
         if name not in known:
             sys.exit(f"bench: unknown case '{name}'; the cases are {', '.join(dict.fromkeys(known))}")
-    return [row for row in plan.ROWS
-            if row.case in wanted and args.batch in (None, row.batch)]
+    found = [row for row in plan.ROWS
+             if row.case in wanted and args.batch in (None, row.batch)]
+    if not found:
+        sys.exit(f"bench: none of the cases is timed with batches of {args.batch}; leave --batch out")
+    return found
+
+
+def check(args):
+    for dtype in (args.dtypes or report.FORMATS[0]).split(","):
+        if dtype not in report.FORMATS:
+            sys.exit(f"bench: unknown format '{dtype}'; the formats are {', '.join(report.FORMATS)}")
+    if args.rounds < 1:
+        sys.exit(f"bench: --rounds {args.rounds}: at least 1")
+    if not args.dry_run and not os.access(args.program, os.X_OK):
+        sys.exit(f"bench: {args.program} is no program; build it by ./dev build, or give --program")
 
 
 def has_peers(row):
@@ -201,16 +215,24 @@ def main():
         sys.exit("bench: products are those of a case's own batch; leave --batch out")
     if args.report:
         return report.write(ROOT / "docs")
+    check(args)
     here = machine.describe(args.unit)
     print(machine.sentence(here), f"\nload of the last minute: {os.getloadavg()[0]:.2f}", flush=True)
     python = peers_python(args)
     path = ROOT / "docs" / "bench" / f"{here['name']}.json"
     if args.products:
         return products.time_all(args, python, lambda case: args.no_write or keep_products(path, here, case))
+    timed = failed = 0
     for row in rows(args):
-        result = time_row(args, row, python)
+        result, has_failed = time_row(args, row, python)
+        timed += result is not None
+        failed += has_failed
         if result and not args.no_write:  # after each row: a run that is stopped loses one at most
             keep(path, here, result)
+    if failed:
+        sys.exit(f"bench: of {failed} row{'s' * (failed > 1)} what should have run is missing")
+    if not timed and not args.dry_run:
+        sys.exit("bench: nothing was timed: no row has what --dtypes, --batch and --unit leave")
     return None
 
 
