@@ -1,9 +1,11 @@
-// Every op that training records has a case; each of its dropouts has a site of its own.
+// Every op that training records has a case and a name without training too; each of its dropouts
+// has a site of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "heddle/autograd/dry_run.h"
 #include "heddle/models/captioner.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
@@ -239,6 +241,24 @@ TEST(OpCoverage, every_op_of_a_training_step_has_a_case) {
     expect_cases_for(tape_of(family));
   }
   EXPECT_EQ(types.size(), model_types().size());
+}
+
+// The names that a dry run is told.
+std::vector<std::string> dry_ops_of(const OpCase& c, bool is_recording) {
+  std::vector<Leaf> leaves(c.shapes.size());
+  const Tensors inputs = case_inputs(c, DType::f32, leaves);
+  std::vector<std::string> names;
+  const DryRun dry([&](const DryOp& op) { names.emplace_back(op.name); });
+  const Recording recording(is_recording);
+  c.function(inputs);
+  return names;
+}
+
+TEST(OpCoverage, ops_without_a_gradient_have_the_names_of_those_with_one) {
+  for (const OpCase& c : op_cases()) {
+    SCOPED_TRACE(c.op + " " + c.variant);
+    EXPECT_EQ(dry_ops_of(c, false), dry_ops_of(c, true));
+  }
 }
 
 // A small model's config with every dropout that it may have.
