@@ -1,7 +1,9 @@
 // Which elements are dropped.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+
 #include "heddle/base/rng.h"
 
 namespace heddle {
@@ -18,7 +20,10 @@ struct Dropout {
   const uint32_t* sample = nullptr;    ///< [rows] number of the sample in the epoch
   const uint32_t* position = nullptr;  ///< [rows] position of the row in its sequence
   bool of_samples = false;
-  uint32_t threshold() const { return static_cast<uint32_t>(p * 65536.0f + 0.5f); }
+  /// At most 65535: with p just below 1 some may be kept.
+  uint32_t threshold() const {
+    return std::min<uint32_t>(65535, static_cast<uint32_t>(p * 65536.0f + 0.5f));
+  }
   float keep_scale() const { return 65536.0f / (65536.0f - static_cast<float>(threshold())); }
   /// What an element is multiplied by: 0 or keep_scale().
   float factor(int64_t row, int64_t column, uint32_t head = 0) const {

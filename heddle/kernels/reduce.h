@@ -71,19 +71,21 @@ inline bool all_finite(Rows x) {
   }
   return true;
 }
-/// The largest of the columns [begin, end) of a row, and the sum of e^(x - largest).
+/// The largest of the columns [begin, end) of a row, and the sum of e^(x - largest), which is 0
+/// where all are -inf.
 inline std::pair<double, double> largest_and_sum(const Rows& x, int64_t r, int64_t begin,
                                                  int64_t end) {
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t c = begin; c < end; ++c) largest = std::max(largest, element(x, r, c));
-  for (int64_t c = begin; c < end; ++c) sum += std::exp(element(x, r, c) - largest);
+  const double shift = largest == -std::numeric_limits<double>::infinity() ? 0 : largest;
+  for (int64_t c = begin; c < end; ++c) sum += std::exp(element(x, r, c) - shift);
   return {largest, sum};
 }
 inline void softmax(Rows x, Rows y) {
   for (int64_t r = 0; r < x.rows; ++r) {
     const auto [largest, sum] = largest_and_sum(x, r, 0, x.width);
     for (int64_t c = 0; c < x.width; ++c) {
-      set_element(y, r, c, std::exp(element(x, r, c) - largest) / sum);
+      set_element(y, r, c, sum == 0 ? 0 : std::exp(element(x, r, c) - largest) / sum);
     }
   }
 }

@@ -40,6 +40,9 @@ Bias relative_bias(const Scope& layers, const TransformerConfig& c, int64_t head
                         nn::relative_buckets(c.relative_buckets, c.relative_distance, is_causal))});
 }
 
+// Of the dropout of attention weights: that of the sublayer's output has the layer's name.
+std::string weights_site(const Scope& attention) { return (attention / "weights").prefix(); }
+
 // Queries, keys and values begin smaller than Xavier's rule by 1/sqrt(2), as if the three were one
 // matrix: post-norm training at high rates needs it (so do PyTorch's MultiheadAttention and
 // fairseq). On Multi30k at rate 5e-3 the validation loss after 9 epochs is 2.92 with it, 3.52
@@ -47,6 +50,7 @@ Bias relative_bias(const Scope& layers, const TransformerConfig& c, int64_t head
 SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
                                   SelfAttention::Options options) {
   options.dropout = c.attention_dropout;
+  options.site = weights_site(s);
   const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
   options.scoring = scoring.kind;
   options.scale = scoring.scale;
@@ -72,6 +76,7 @@ CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c, 
           Linear(s / "out_proj", projection(c, inner, c.d_model)),
           {.heads = heads,
            .dropout = c.attention_dropout,
+           .site = weights_site(s),
            .scale = scoring.scale,
            .scoring = scoring.kind,
            .score = nn::score_parameter(s, scoring, heads, inner / heads),

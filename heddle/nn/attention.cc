@@ -25,6 +25,11 @@ AttentionOptions options_of(const SelfAttention::Options& o, const Run& run) {
   return options;
 }
 
+DropoutSpec weights_dropout(const SelfAttention::Options& o, const std::string& name,
+                            const std::shared_ptr<const RowIds>& rows, const Run& run) {
+  return run.dropout(o.dropout, o.site.empty() ? name : o.site, rows);
+}
+
 // qkv with a norm over each head's queries and each head's keys. d: width of a head
 Tensor norm_heads(const SelfAttention::Options& o, const Tensor& qkv, int64_t queries, int64_t keys,
                   int64_t d) {
@@ -91,7 +96,7 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
       needs_positions ? tokens.positions() : std::vector<int32_t>();
   const auto [qkv, d, e] = project(x, positions, run);
   AttentionOptions options = options_of(options_, run);
-  options.dropout = run.dropout(options_.dropout, name_, tokens.rows);
+  options.dropout = weights_dropout(options_, name_, tokens.rows, run);
   options.visibility = tokens.visibility != nullptr
                            ? tokens.visibility
                            : visibility(options_, *tokens.segments, *tokens.segments, positions,
@@ -142,7 +147,7 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, cons
                                   const Run& run) const {
   const Tensor q = q_(x, run);
   AttentionOptions options = options_of(options_, run);
-  options.dropout = run.dropout(options_.dropout, name_, sides.rows);
+  options.dropout = weights_dropout(options_, name_, sides.rows, run);
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
   const LayerName layer(name_);

@@ -37,9 +37,10 @@ class SelfAttention {
     int64_t heads = 1;
     int64_t key_heads = 0;  ///< see AttentionOptions::key_heads
     bool is_causal = false;
-    int64_t window = 0;  ///< a token sees what is less than so many positions behind it; 0: all
-    double dropout = 0;  ///< of the weights
-    float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
+    int64_t window = 0;     ///< a token sees what is less than so many positions behind it; 0: all
+    double dropout = 0;     ///< of the weights
+    std::string site = {};  ///< of the dropout; empty: the layer's name
+    float scale = 0;        ///< of the scores; 0: 1 / sqrt(width of a head)
     Scoring scoring = Scoring::dot;
     Parameter* score = nullptr;                       ///< see AttentionOptions::score_weight
     std::shared_ptr<const BiasTable> bias = nullptr;  ///< of the scores, by relative position
@@ -49,7 +50,7 @@ class SelfAttention {
     int64_t layer = 0;                                ///< its layer in a KvCache
     std::string observed = {};  ///< the name that an observer is given: "attentions.0"
   };
-  /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
+  /// `qkv` gives queries, keys and values side by side.
   SelfAttention(std::string name, Linear qkv, Linear out, Options options);
 
   /// x: [rows, width], a row for each of `tokens`    returns: [rows, width]. Those that continue

@@ -46,9 +46,9 @@ FeedForward::FeedForward(std::string name, Linear in, Linear out, Options option
     : name_(std::move(name)), in_(std::move(in)), out_(std::move(out)), options_(options) {}
 
 Tensor FeedForward::operator()(const Tensor& x, const std::shared_ptr<const RowIds>& rows,
-                               const Run& run) const {
+                               const Run& run, const std::string& stream) const {
   const LayerName layer(name_);
-  const DropoutSpec spec = run.dropout(options_.dropout, name_, rows);
+  const DropoutSpec spec = run.dropout(options_.dropout, stream + name_, rows);
   if (options_.is_gated) {
     const Tensor both = in_(x, run);
     const int64_t hidden = both.size(1) / 2;

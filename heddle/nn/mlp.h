@@ -25,9 +25,10 @@ class FeedForward {
   /// `name` is the site of the dropout.
   FeedForward(std::string name, Linear in, Linear out, Options options);
 
-  /// x: [rows, width]    returns: [rows, width]
-  Tensor operator()(const Tensor& x, const std::shared_ptr<const RowIds>& rows,
-                    const Run& run) const;
+  /// x: [rows, width]; stream: before the site, where several go through a layer
+  /// returns: [rows, width]
+  Tensor operator()(const Tensor& x, const std::shared_ptr<const RowIds>& rows, const Run& run,
+                    const std::string& stream = {}) const;
 
  private:
   std::string name_;

@@ -186,7 +186,7 @@ Tensor attention_of(const char* name, const std::vector<Tensor>& inputs,
   const SavedAttention s = forward(parts[0].of(inputs), parts[1].of(inputs), parts[2].of(inputs),
                                    queries, keys, options, keep);
   Tensor y = s.out;
-  if (!keep) return y;
+  if (!keep && !needs_record({})) return y;
   std::vector<Shape> shapes;
   for (size_t i = 0; i + 1 < inputs.size(); ++i) shapes.push_back(inputs[i].shape());
   record_many(name, inputs, {&y}, [s, parts, shapes](std::span<const Tensor> dys) -> Grads {

@@ -27,6 +27,7 @@ Dropout DropoutSpec::over(int64_t row_count) const {
 DropoutSpec DropoutSource::operator()(double p, const std::string& site,
                                       const std::shared_ptr<const RowIds>& rows) const {
   if (!training || p <= 0) return {};
+  if (sites != nullptr) sites->push_back(site);
   return {static_cast<float>(p), make_key(seed, update, hash_name(site)), rows};
 }
 

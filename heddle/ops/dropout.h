@@ -39,9 +39,10 @@ struct DropoutSpec {
 struct DropoutSource {
   bool training = false;  ///< dropout on
   uint64_t seed = 0, update = 0;
+  std::vector<std::string>* sites = nullptr;  ///< receives the site of each dropout, for tests
 
   /// Dropout of probability p at a site (a layer's name) over rows of these ids; nothing unless
-  /// training.
+  /// training. Two of a pass need two sites: one site draws one mask.
   DropoutSpec operator()(double p, const std::string& site,
                          const std::shared_ptr<const RowIds>& rows) const;
 };

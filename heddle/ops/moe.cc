@@ -119,7 +119,8 @@ Tensor balance_loss(const std::vector<Tensor>& logits, int64_t k) {
     rows += x.size(0);
   }
   const double each =
-      static_cast<double>(n) / (static_cast<double>(rows) * static_cast<double>(rows));
+      rows == 0 ? 0
+                : static_cast<double>(n) / (static_cast<double>(rows) * static_cast<double>(rows));
   double loss = 0;
   for (int64_t e = 0; e < n; ++e) loss += chosen[e] * mean[e] * each;
   Tensor y = Tensor::full({1}, static_cast<float>(loss));

@@ -362,7 +362,7 @@ Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
   } else {
     call.for_blocks([&](const QueryBlock& b) { call.forward(b, out); });
   }
-  if (!needs_grad({&x.content, &x.distance, &x.k, &x.v, &x.r, &x.types})) return out;
+  if (!needs_record({&x.content, &x.distance, &x.k, &x.v, &x.r, &x.types})) return out;
   return record("relative_attention", {x.content, x.distance, x.k, x.v, x.r, x.types}, out,
                 [plain, rows, options](const Tensor& dy) -> Grads {
                   return gradients(plain, rows, options, dy);

@@ -109,7 +109,7 @@ Tensor rope(const Tensor& x, std::span<const int32_t> positions, const RopeOptio
         "rope: the table has {} pairs; heads of {} need half as many", o.table->pairs(),
         o.head_width);
   const Tensor y = turned(x, positions, o, false);
-  if (!needs_grad({&x})) return y;
+  if (!needs_record({&x})) return y;
   const auto kept =
       std::make_shared<const std::vector<int32_t>>(positions.begin(), positions.end());
   return record("rope", {x}, y,

@@ -84,7 +84,7 @@ Rows Tensor::rows() const {
     if (rows == 1) {
       stride = strides_[axis];
     } else {
-      check(strides_[axis] == stride * rows, ErrorKind::internal,
+      check(strides_[axis] == stride * rows || elements() == 0, ErrorKind::internal,
             "the rows of a tensor of shape {} are not evenly spaced", shape_);
     }
     rows *= shape_[axis];

@@ -73,6 +73,23 @@ TEST(Activation, far_arguments_stay_finite_and_reach_their_limits) {
   });
 }
 
+TEST(Activation, a_gate_of_nothing_lets_nothing_through) {
+  for_each_case([](int64_t width, DType dtype) {
+    Matrix x(1, width, dtype), y(1, width, dtype), dx(1, width, dtype), dy(1, width, dtype);
+    const double at[] = {-3e38, -1e10, -200};
+    x.fill([&](int64_t, int64_t c) { return at[c % 3]; });
+    dy.fill([](int64_t, int64_t) { return 1; });
+    for (const Activation kind : {Activation::gelu_new, Activation::silu}) {
+      kernels().activation(kind, x, {}, y);
+      kernels().activation_backward(kind, x, dy, {}, dx);
+      for (int64_t c = 0; c < width; ++c) {
+        EXPECT_EQ(y.get(0, c), 0);
+        EXPECT_EQ(dx.get(0, c), 0);
+      }
+    }
+  });
+}
+
 TEST(Activation, nan_is_not_hidden) {
   for_each_case([](int64_t width, DType dtype) {
     Matrix x(1, width, dtype), y(1, width, dtype);
@@ -147,6 +164,25 @@ TEST(Dropout, a_dropped_infinity_is_zero) {
     for (int64_t c = 0; c < 64; ++c) {
       EXPECT_EQ(y.get(0, c), d.dropout.factor(0, c) == 0 ? 0 : HUGE_VAL);
     }
+  });
+}
+
+TEST(Dropout, probability_just_below_one_leaves_finite_numbers) {
+  constexpr int64_t kRows = 3, kWidth = 1000;
+  const DropoutCase d(kRows, 0.999999f);
+  for_each_target([&] {
+    Matrix x(kRows, kWidth), y(kRows, kWidth);
+    x.fill([](int64_t, int64_t) { return 1; });
+    kernels().dropout(x, d.dropout, y);
+    int64_t kept = 0;
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t c = 0; c < kWidth; ++c) {
+        ASSERT_EQ(y.get(r, c), d.dropout.factor(r, c));
+        ASSERT_LE(y.get(r, c), 65536);
+        kept += y.get(r, c) != 0;
+      }
+    }
+    EXPECT_LT(kept, 5);
   });
 }
 

@@ -1,11 +1,15 @@
-// Every op that training a Transformer records has a case.
+// Every op that training records has a case and a name without training too; each of its dropouts
+// has a site of its own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "heddle/autograd/dry_run.h"
 #include "heddle/models/captioner.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/loss.h"
 #include "heddle/ops/recurrent/attention_penalties.h"
 #include "tests/support/op_case.h"
@@ -14,6 +18,7 @@ namespace heddle {
 namespace {
 
 const std::vector<int32_t> kTokens = {5, 6, 7, 3, 8, 3};
+const Segments kTwo = Segments::from_lengths(std::vector<int64_t>{4, 2});
 const std::shared_ptr<const RowIds> kRows =
     std::make_shared<const RowIds>(RowIds{{0, 0, 0, 0, 1, 1}, {0, 1, 2, 3, 0, 1}});
 
@@ -30,10 +35,9 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   c.attention_dropout = c.activation_dropout = 0.1;
   nn::Parameters parameters(1);
   const Transformer model(nn::Scope(parameters), c);
-  const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
   const nn::Run run{.dropout = {.training = true}};
-  const Tensor memory = model.encode(nn::TokenRows{kTokens, &two, kRows}, run);
-  const Tensor h = model.decode({kTokens, &two, kRows}, memory, two, run);
+  const Tensor memory = model.encode(nn::TokenRows{kTokens, &kTwo, kRows}, run);
+  const Tensor h = model.decode({kTokens, &kTwo, kRows}, memory, kTwo, run);
   linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kTokens, {});
   const std::vector<std::string> names = tape_names();
   clear_tape();
@@ -77,6 +81,25 @@ void run_captioner(const Captioner& model, const nn::TokenRows& tokens, const nn
   guided_attention_loss(y.weights, {.places = {0}, .begins = {0, 1}});
 }
 
+// One pass of training.
+void run_once(const Model& model, const nn::Run& run) {
+  nn::TokenRows tokens{.ids = kTokens, .segments = &kTwo, .rows = kRows};
+  const nn::TokenOrder order{.steps = {1, 0, 0, 2, 0, 1},
+                             .targets = Segments::from_lengths(std::vector<int64_t>{2, 1}),
+                             .target_tokens = {0, 3, 5}};
+  if (const auto* captioner = model.as<Captioner>()) {
+    run_captioner(*captioner, tokens, run);
+  } else if (const auto* images = model.as<ImageModel>()) {
+    run_images(*images, run);
+  } else if (const auto* translator = model.as<EncoderDecoder>()) {
+    const Tensor h = translator->decode(tokens, translator->encode(tokens, run), kTwo, run);
+    translator->output().loss(h, kTokens, {}, run);
+  } else {
+    if (model.head() == Head::ordered_token) tokens.order = &order;
+    model.forward(tokens, run);
+  }
+}
+
 // The tape of one pass of a model of the registry under each head that it may have.
 std::vector<std::string> tape_of(const std::string& config) {
   std::vector<std::string> names;
@@ -85,23 +108,11 @@ std::vector<std::string> tape_of(const std::string& config) {
     json["architectures"] = std::vector<std::string>{head.name};
     nn::Parameters parameters(1);
     const auto model = make_model(nn::Scope(parameters), json);
-    const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
     const nn::Run run{.dropout = {.training = true}};
-    const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
-    const auto* const captioner = model->as<Captioner>();
-    if (captioner != nullptr) {
-      run_captioner(*captioner, tokens, run);
-    } else if (const auto* images = model->as<ImageModel>()) {
-      run_images(*images, run);
-    } else {
-      model->forward(tokens, run);
-    }
-    if (captioner != nullptr) {
-      EXPECT_FALSE(tape_names().empty());
-    } else if (const EncoderDecoder* translator = model->as<EncoderDecoder>()) {
-      const Tensor h = translator->decode(tokens, translator->encode(tokens, run), two, run);
-      translator->output().loss(h, kTokens, {}, run);
-    } else if (model->heads().output) {
+    run_once(*model, run);
+    EXPECT_FALSE(tape_names().empty());
+    if (model->heads().output && model->as<EncoderDecoder>() == nullptr) {
+      const nn::TokenRows tokens{.ids = kTokens, .segments = &kTwo, .rows = kRows};
       model->heads().output->loss(model->hidden(tokens, run), kTokens, {}, run);
     }
     for (std::string& name : tape_names()) names.push_back(std::move(name));
@@ -162,7 +173,8 @@ const std::vector<std::string> kFamilies = {
         "memory_size": 8, "image_size": 8, "position_embedding_type": "learned",
         "initial_state": "mean", "backbone_config": {"model_type": "vit", "image_size": 8,
         "patch_size": 4, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
-        "intermediate_size": 24}})",
+        "intermediate_size": 24, "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1}})",
     R"({"model_type": "captioner", "vocab_size": 20, "embedding_size": 12, "hidden_size": 16,
         "memory_size": 8, "image_size": 8, "attention_scoring": "none",
         "backbone_config": {"model_type": "resnet", "layer_type": "plain", "stem": "cifar",
@@ -194,7 +206,7 @@ const std::vector<std::string> kFamilies = {
         "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "dropout": 0.1,
         "backbone_config": {"model_type": "resnet", "layer_type": "basic", "norm": "group",
                             "norm_groups": 2, "embedding_size": 8, "hidden_sizes": [8],
-                            "depths": [1]}})",
+                            "depths": [2], "drop_path_rate": 0.2}})",
     R"({"model_type": "detr", "d_model": 16, "num_queries": 3, "encoder_layers": 1,
         "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
         "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "conditional_queries": true,
@@ -229,6 +241,54 @@ TEST(OpCoverage, every_op_of_a_training_step_has_a_case) {
     expect_cases_for(tape_of(family));
   }
   EXPECT_EQ(types.size(), model_types().size());
+}
+
+// The names that a dry run is told.
+std::vector<std::string> dry_ops_of(const OpCase& c, bool is_recording) {
+  std::vector<Leaf> leaves(c.shapes.size());
+  const Tensors inputs = case_inputs(c, DType::f32, leaves);
+  std::vector<std::string> names;
+  const DryRun dry([&](const DryOp& op) { names.emplace_back(op.name); });
+  const Recording recording(is_recording);
+  c.function(inputs);
+  return names;
+}
+
+TEST(OpCoverage, ops_without_a_gradient_have_the_names_of_those_with_one) {
+  for (const OpCase& c : op_cases()) {
+    SCOPED_TRACE(c.op + " " + c.variant);
+    EXPECT_EQ(dry_ops_of(c, false), dry_ops_of(c, true));
+  }
+}
+
+// A small model's config with every dropout that it may have.
+Json with_dropout(const std::string& family) {
+  Json json = Json::parse(family);
+  const Json whole = read_model_config(json, "test")->json();
+  for (const auto& [key, value] : whole.as_object("test")) {
+    const bool is_rate = value.is_number() || value.is_null();
+    if (is_rate && key.find("drop") != key.npos) json[key] = 0.1;
+  }
+  return json;
+}
+
+TEST(DropoutSites, each_dropout_of_a_pass_has_a_site_of_its_own) {
+  for (const std::string& family : kFamilies) {
+    Json json = with_dropout(family);
+    for (const HeadClass& head : read_model_config(json, "test")->heads()) {
+      SCOPED_TRACE(head.name);
+      json["architectures"] = std::vector<std::string>{head.name};
+      nn::Parameters parameters(1);
+      const auto model = make_model(nn::Scope(parameters), json);
+      std::vector<std::string> sites;
+      run_once(*model, {.dropout = {.training = true, .sites = &sites}});
+      clear_tape();
+      EXPECT_FALSE(sites.empty());
+      std::ranges::sort(sites);
+      const auto twice = std::ranges::adjacent_find(sites);
+      EXPECT_TRUE(twice == sites.end()) << "one mask drops two things at " << *twice;
+    }
+  }
 }
 
 }  // namespace

@@ -82,6 +82,15 @@ TEST(Tensor, rows_flatten_all_axes_but_the_last) {
   EXPECT_EQ(rows.width, 4);
 }
 
+TEST(Tensor, rows_of_no_elements_are_those_of_the_shape) {
+  for (const Shape& shape : {Shape{2, 0, 5}, Shape{0, 3, 5}, Shape{2, 3, 0}}) {
+    const Rows rows = Tensor::zeros(shape, DType::f32).rows();
+    EXPECT_EQ(rows.rows, shape[0] * shape[1]);
+    EXPECT_EQ(rows.width, shape[2]);
+  }
+  EXPECT_EQ(counting({2, 3, 4}).slice(1, 0, 0).rows().rows, 0);
+}
+
 TEST(Tensor, view_of_another_size_or_of_a_slice_is_refused) {
   const Tensor x = counting({4, 6});
   EXPECT_THROW(x.view({5, 5}), Error);

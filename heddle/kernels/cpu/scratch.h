@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <new>
 #include <vector>
+
+#include "heddle/base/error.h"
 
 namespace heddle::cpu {
 
@@ -20,16 +21,20 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() { std::free(data_); }
 
-  /// At least `bytes`, not initialised; what was there is lost when it grows.
+  /// At least `bytes`, not initialised; what was there is lost when it grows. Errors: system if
+  /// there is no memory; it may be asked again.
   char* reserve(int64_t bytes) {
     if (bytes <= bytes_) return data_;
     std::free(data_);
+    data_ = nullptr, bytes_ = 0;
     const bool large = bytes >= kLargePage;
     const size_t align = large ? kLargePage : 64;
-    bytes_ = static_cast<int64_t>((static_cast<size_t>(bytes) + align - 1) / align * align);
-    data_ = static_cast<char*>(std::aligned_alloc(align, static_cast<size_t>(bytes_)));
-    if (data_ == nullptr) throw std::bad_alloc();
-    if (large) madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+    const size_t size = (static_cast<size_t>(bytes) + align - 1) / align * align;
+    data_ = static_cast<char*>(std::aligned_alloc(align, size));
+    check(data_ != nullptr, ErrorKind::system,
+          "out of memory: {} bytes were needed; use a smaller batch or model", bytes);
+    bytes_ = static_cast<int64_t>(size);
+    if (large) madvise(data_, size, MADV_HUGEPAGE);
     return data_;
   }
   char* data() const { return data_; }

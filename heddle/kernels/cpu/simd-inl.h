@@ -299,8 +299,8 @@ HWY_INLINE Vec without_powers(Vec x, Vec n) {
   return hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), hn::NegMulAdd(n, splat(0x1.62e4p-1f), x));
 }
 
-/// e^x for x <= 88; NaN for NaN, and 0 below `least`: x86 takes a hundred times
-/// as long for the denormals that start at -87.3.
+/// e^x for x <= 88, infinity from 88.4 to 89; NaN for NaN, and 0 below `least`: x86 takes a hundred
+/// times as long for the denormals that start at -87.3.
 HWY_INLINE Vec exp_normal(Vec x, float least = -87.3f) {
   // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which the lowest bits then hold.
   const Vec magic = splat(0x1.8p23f);
@@ -311,9 +311,9 @@ HWY_INLINE Vec exp_normal(Vec x, float least = -87.3f) {
   return hn::IfThenZeroElse(hn::Lt(x, splat(least)), hn::Mul(p, power));
 }
 
-/// 1 / (1 + e^-x).
+/// 1 / (1 + e^-x); 0 below -88.4, so that x times it is too.
 HWY_INLINE Vec sigmoid_vec(Vec x) {
-  return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp_normal(hn::Min(splat(88.0f), hn::Neg(x)))));
+  return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp_normal(hn::Min(splat(89.0f), hn::Neg(x)))));
 }
 
 /// tanh x: x + x^3 p(x^2) below 0.6 [3e-9], 1 - 2 / (e^2x + 1) above.

@@ -100,7 +100,7 @@ nn::RelativeLayer layer(const Scope& s, const XlnetConfig& c, int64_t i) {
   return {.attention = attention(s / "rel_attn", c, i),
           .attention_norm = LayerNorm(s / "rel_attn" / "layer_norm", c.d_model, c.layer_norm_eps),
           .ff = nn::FeedForward(
-              ff.prefix(), dense("layer_1", c.d_model, c.d_inner),
+              (ff / "layer_1").prefix(), dense("layer_1", c.d_model, c.d_inner),
               dense("layer_2", c.d_inner, c.d_model),
               {.activation = nn::activation_of(c.ff_activation), .dropout = c.dropout}),
           .ff_norm = LayerNorm(ff / "layer_norm", c.d_model, c.layer_norm_eps),

@@ -140,7 +140,7 @@ std::vector<Tensor> RelativeLayer::operator()(std::span<const Tensor> x, const T
     const auto& [rows, ids, prefix] = pass.streams[i];
     Residual& h = streams[i];
     h.leave(attended[i], run.dropout(dropout, prefix + site + ".attn", ids), attention_norm);
-    const Tensor sub = ff(h.enter(ff_norm), ids, run);
+    const Tensor sub = ff(h.enter(ff_norm), ids, run, prefix);
     h.leave(sub, run.dropout(dropout, prefix + site + ".ff", ids), ff_norm);
     y.push_back(h.value());
   }

@@ -87,7 +87,7 @@ struct RelativeLayer {
   LayerNorm attention_norm;
   FeedForward ff;
   LayerNorm ff_norm;
-  std::string site;     ///< of the sublayers' dropout
+  std::string site;     ///< of the sublayers' dropout: SITE.attn, SITE.ff
   double dropout = 0;   ///< of both
   bool is_pre = false;  ///< norms are before the sublayers, not after
 
