@@ -340,6 +340,8 @@ TEST(Ranks, what_rank_0_finds_wrong_with_the_run_ends_all_with_the_code_of_that)
 TEST(Ranks, paths_that_differ_are_refused_by_name) {
   const TempDir folder;
   TrainConfig c = short_config("causal_lm", "gpt2");
+  for (const char* key : {"n_layer", "n_head"}) c.stack.set(key, 1);
+  for (const char* key : {"n_embd", "n_positions"}) c.stack.set(key, 16);
   write_file(folder / "run.json", to_json(c).dump());
   for (const char* name : {"text", "held", "other"}) write_file(folder / name, two_words_text());
   const auto words = [&](const char* data, const char* held) -> std::vector<std::string> {
