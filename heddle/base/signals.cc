@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -39,26 +40,45 @@ void note_signal(int number) {
   }
 }
 
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;  // a read that is under way goes on; the trainer polls
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, nullptr);
+}
+
+bool is_left_to_the_system(int number) {
+  struct sigaction now = {};
+  sigaction(number, nullptr, &now);
+  return now.sa_handler == SIG_DFL;
+}
+
 }  // namespace
 
 void install_signal_handlers() {
-  struct sigaction action = {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;  // a read that is under way goes on; the trainer polls
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before = {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler == SIG_DFL) sigaction(SIGHUP, &action, nullptr);
+  handle(SIGINT, note_signal);
+  handle(SIGTERM, note_signal);
+  if (is_left_to_the_system(SIGHUP)) handle(SIGHUP, note_signal);
+}
+
+DeferredSignals::DeferredSignals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_left_to_the_system(number)) continue;
+    handle(number, note_signal);
+    numbers_.push_back(number);
+  }
+}
+
+DeferredSignals::~DeferredSignals() {
+  for (const int number : numbers_) handle(number, SIG_DFL);
+  if (std::ranges::find(numbers_, noted.load()) == numbers_.end()) return;
+  noted_at = 0;
+  raise(noted.exchange(0));
 }
 
 void install_hangup_handler() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { has_hung_up = true; };
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGHUP, &action, nullptr);
+  handle(SIGHUP, [](int) { has_hung_up = true; });
 }
 
 bool take_hangup() { return has_hung_up.exchange(false); }

@@ -1,6 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP: the work at hand is finished and saved before the program ends.
 #pragma once
 
+#include <vector>
+
 namespace heddle {
 
 /// From now on the first SIGINT, SIGTERM or SIGHUP is only noted, for pending_signal() to see, and
@@ -8,6 +10,20 @@ namespace heddle {
 /// number. A SIGHUP that is ignored (`nohup`) stays so. For commands that poll; the others keep the
 /// system's behaviour. Calling it again changes nothing.
 void install_signal_handlers();
+
+/// While it lives a SIGINT, SIGTERM or SIGHUP that would end the process is noted instead, for
+/// pending_signal() to see; the process ends by it when this is destroyed. For what must not stay
+/// behind.
+class DeferredSignals {
+ public:
+  DeferredSignals();
+  ~DeferredSignals();
+  DeferredSignals(const DeferredSignals&) = delete;
+  DeferredSignals& operator=(const DeferredSignals&) = delete;
+
+ private:
+  std::vector<int> numbers_;  // of those that would
+};
 
 /// From now on a SIGHUP is a request of its own, for take_hangup() to see and not pending_signal().
 void install_hangup_handler();

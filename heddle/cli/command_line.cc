@@ -2,6 +2,7 @@
 #include "heddle/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <system_error>
@@ -13,6 +14,9 @@ namespace {
 // Checks of CLI11 by which flags are told apart.
 constexpr const char* kText = "text";
 constexpr const char* kOutput = "output";
+
+// In place of `--`: a word that no command line holds.
+const std::string kHiddenDashes(1, '\0');
 
 CLI::Validator* find_check(CLI::Option* option, const char* name) {
   try {
@@ -191,7 +195,15 @@ Option Subcommand::add_flag(const std::string& name, const std::string& help) {
 
 void Subcommand::take_rest(std::vector<std::string>& words) {
   app_->prefix_command();
-  app_->parse_complete_callback([app = app_, &words] { words = app->remaining(); });
+  app_->parse_complete_callback([app = app_, &words] {
+    words = app->remaining();
+    std::ranges::replace(words, kHiddenDashes, std::string("--"));
+  });
+}
+
+std::vector<std::string> Subcommand::hide_dashes(std::vector<std::string> words) {
+  std::ranges::replace(words, std::string("--"), kHiddenDashes);
+  return words;
 }
 
 void Subcommand::begin_group(const std::string& name) { app_->option_defaults()->group(name); }

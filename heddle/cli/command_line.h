@@ -102,7 +102,10 @@ class Subcommand {
   Option add_flag(const std::string& name, const std::string& help);
 
   /// All words from the first on that is no flag of this command go to `words`: another command.
+  /// `--` may stand before it, and is one of them.
   void take_rest(std::vector<std::string>& words);
+  /// The words of its command line, which CLI11 would end at `--`.
+  static std::vector<std::string> hide_dashes(std::vector<std::string> words);
 
   /// The heading in the help of all flags that are added from here on; at first "Options".
   void begin_group(const std::string& name);

@@ -287,7 +287,7 @@ void finish_output() {
 }
 
 int run(const std::vector<std::string>& words) {
-  const std::vector<std::string> arguments = help_first(join_profile_flag(words));
+  std::vector<std::string> arguments = help_first(join_profile_flag(words));
   CLI::App app("Train, evaluate and use the Transformer family, natively.", "heddle");
   app.set_version_flag("-v,-V,--version", std::string("heddle ") + version(),
                        "print the version and exit");
@@ -305,6 +305,7 @@ int run(const std::vector<std::string>& words) {
   const ProfileAtExit profile;
 
   const Command command = find_command(app, arguments);
+  if (command.app->get_prefix_command()) arguments = Subcommand::hide_dashes(arguments);
   try {
     // CLI11 takes the arguments last to first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

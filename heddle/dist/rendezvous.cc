@@ -13,6 +13,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/names.h"
+#include "heddle/base/signals.h"
 #include "heddle/dist/secret.h"
 
 namespace heddle::dist {
@@ -68,9 +69,9 @@ Json parse_place(const std::string& path, const std::string& text) {
 
 // Only its owner can read the file: it holds the secret. It may replace one of a job that was
 // killed.
-void write_place(const std::string& path, const Json& place) {
+void write_place(const std::string& path, const std::string& text) {
   if (path_exists(path)) parse_place(path, read_start(path));
-  const std::string temporary = temporary_name(path), text = place.dump() + "\n";
+  const std::string temporary = temporary_name(path);
   {
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.fd < 0) fail_errno("cannot write", temporary, errno);
@@ -85,6 +86,28 @@ void write_place(const std::string& path, const Json& place) {
   }
   rename_path(temporary, path);
 }
+
+// The file, as long as rank 0 waits: it is gone afterwards, whether all have come, rank 0 gives up
+// or a signal ends it; but one by which another job has replaced it stays.
+class PlaceFile {
+ public:
+  PlaceFile(std::string path, const Json& place)
+      : path_(std::move(path)), text_(place.dump() + "\n") {
+    write_place(path_, text_);
+  }
+  ~PlaceFile() {
+    try {
+      if (read_start(path_) == text_) ::unlink(path_.c_str());
+    } catch (const Error&) {  // it is gone already
+    }
+  }
+  PlaceFile(const PlaceFile&) = delete;
+  PlaceFile& operator=(const PlaceFile&) = delete;
+
+ private:
+  const DeferredSignals signals_;
+  const std::string path_, text_;
+};
 
 // What rank 0 wrote. Nothing yet: none, with the reason in `why`. A file that rank 0 replaces or
 // removes while it is read is nothing yet (over NFS a name may be there and its file not).
@@ -122,6 +145,9 @@ class Gathering {
       while (count_ < place_.ranks) {
         if (std::optional<Guest> guest = meeting_.door.next(0.1)) take(*guest);
         check_arrived();
+        check(pending_signal() == 0, ErrorKind::ranks,
+              "rank 0 ({}) was ended by signal {} before all ranks were there", host_name(),
+              pending_signal());
         check(now_seconds() < meeting_.until, ErrorKind::ranks, "{} did not start within {:g} s{}",
               missing(), place_.start_seconds, strangers());
       }
@@ -211,10 +237,15 @@ class Gathering {
   int64_t count_ = 1;  // with rank 0
 };
 
-Meeting meet_as_first(RankPlace& place) {
+// What a rank listens to: the port that is given, the loopback alone if that is where all meet.
+Endpoint listening_place(const RankPlace& place, int port) {
   const bool is_local = place.file.empty() && place.endpoint.is_loopback();
+  return {is_local ? place.endpoint.host : "", port};
+}
+
+Meeting meet_as_first(RankPlace& place) {
   Socket listener = place.listener >= 0 ? inherited_listener(place.listener)
-                                        : listen_at(place.endpoint.port, is_local);
+                                        : listen_at(listening_place(place, place.endpoint.port));
   if (!place.file.empty() || place.broadcast) place.secret = hex_of(random_bytes(32));
   const int port = port_of(listener);
   Meeting meeting{.rank = 0,
@@ -223,15 +254,10 @@ Meeting meet_as_first(RankPlace& place) {
                   .lines = {},
                   .door = Door(std::move(listener), place.secret),
                   .until = now_seconds() + place.start_seconds};
-  if (!place.file.empty()) write_place(place.file, place_json(port, place.secret));
+  std::optional<PlaceFile> file;
+  if (!place.file.empty()) file.emplace(place.file, place_json(port, place.secret));
   if (place.broadcast) place.broadcast(place_json(port, place.secret).dump());
-  try {
-    Gathering(place, meeting).wait_for_all();
-  } catch (...) {
-    if (!place.file.empty()) ::unlink(place.file.c_str());
-    throw;
-  }
-  if (!place.file.empty()) ::unlink(place.file.c_str());
+  Gathering(place, meeting).wait_for_all();
   return meeting;
 }
 
@@ -279,9 +305,8 @@ std::vector<Member> members_of(const Json& table, const Socket& line) {
 }
 
 Meeting meet_as_other(RankPlace& place) {
-  const bool is_local = place.file.empty() && place.endpoint.is_loopback();
   const double until = now_seconds() + place.start_seconds;
-  Socket listener = listen_at(0, is_local);
+  Socket listener = listen_at(listening_place(place, 0));
   const Json hello = Json::object({{"rank", place.rank},
                                    {"ranks", place.ranks},
                                    {"host", host_name()},

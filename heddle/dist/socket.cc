@@ -140,28 +140,24 @@ bool open_listener(Socket& listener, const sockaddr* address, socklen_t size) {
 
 }  // namespace
 
-Socket listen_at(int port, bool only_loopback) {
+Socket listen_at(const Endpoint& own) {
   Socket listener;
-  sockaddr_in6 any = {};  // both families
-  any.sin6_family = AF_INET6;
-  any.sin6_port = htons(static_cast<uint16_t>(port));
-  any.sin6_addr = in6addr_any;
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = any.sin6_port;
-  address.sin_addr.s_addr = htonl(only_loopback ? INADDR_LOOPBACK : INADDR_ANY);
-  bool is_listening = !only_loopback &&
-                      open_listener(listener, reinterpret_cast<const sockaddr*>(&any), sizeof any);
-  if (only_loopback || (!is_listening && errno != EADDRINUSE)) {  // no IPv6 on this machine
-    is_listening =
-        open_listener(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  std::vector<std::string> hosts = {own.host == "localhost" ? "127.0.0.1" : own.host};
+  if (own.host.empty()) hosts = {"::", "0.0.0.0"};  // both families; no IPv6 on this machine
+  int error = EADDRNOTAVAIL;
+  for (const std::string& host : hosts) {
+    std::string why;
+    const AddressList address = addresses_of({host, own.port}, why);
+    check(address != nullptr, ErrorKind::usage, "{}", why);
+    error = open_listener(listener, address->ai_addr, address->ai_addrlen) ? 0 : errno;
+    if (error == 0 || error == EADDRINUSE) break;
   }
-  check(is_listening || errno != EADDRINUSE, ErrorKind::system,
+  check(error != EADDRINUSE, ErrorKind::system,
         "port {} is taken on {}: another program listens there; choose another port for the "
         "rendezvous",
-        port, host_name());
-  check(is_listening, ErrorKind::system, "cannot listen at port {}: {}", port,
-        std::strerror(errno));
+        own.port, host_name());
+  check(error == 0, ErrorKind::system, "cannot listen at port {}{}: {}", own.port,
+        own.host.empty() ? "" : " of " + own.host, std::strerror(error));
   return listener;
 }
 
@@ -182,6 +178,20 @@ Socket inherited_listener(int fd) {
   return Socket(fd);
 }
 
+namespace {
+
+// Where nobody listens yet at one of the ports that the system gives to connections, it may give
+// the same one to this end, and TCP connects it to itself.
+bool is_its_own_peer(const Socket& socket) {
+  sockaddr_storage own = {}, peer = {};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  return getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+         own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
+}
+
+}  // namespace
+
 std::optional<Socket> connect_to(const Endpoint& endpoint, double seconds, std::string& why) {
   const AddressList addresses = addresses_of(endpoint, why);
   const double until = now_seconds() + seconds;
@@ -193,6 +203,8 @@ std::optional<Socket> connect_to(const Endpoint& endpoint, double seconds, std::
     Socket socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.is_open()) continue;
     int error = 0;
+    const int yes = 1;  // its port stays free for a listener, whatever it was connected to
+    setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (::connect(socket.fd(), one->ai_addr, one->ai_addrlen) != 0) error = errno;
     if (error == EINPROGRESS) {
       error = ETIMEDOUT;
@@ -201,6 +213,7 @@ std::optional<Socket> connect_to(const Endpoint& endpoint, double seconds, std::
         getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
       }
     }
+    if (error == 0 && is_its_own_peer(socket)) error = ECONNREFUSED;
     if (error == 0) return socket;
     why = std::strerror(error);
   }
@@ -224,14 +237,13 @@ void watch_connection(const Socket& socket, double lost_seconds) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.fd(), level, option, &value, sizeof value);
   };
-  constexpr double kMost = 1e6;  // seconds: in milliseconds an int
+  // No TCP_USER_TIMEOUT: it counts too while the other end lives and does not receive yet.
   const int probe = static_cast<int>(std::clamp(lost_seconds / 4, 1.0, 32767.0));
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, probe);
   set(IPPROTO_TCP, TCP_KEEPINTVL, probe);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::clamp(lost_seconds, 0.0, kMost) * 1000));
 }
 
 // --- bytes ---------------------------------------------------------------------------------------

@@ -45,9 +45,9 @@ struct Endpoint {
 /// Reads "host:port" or "[address]:port". Errors: usage, `what` opens the message.
 Endpoint parse_endpoint(std::string_view text, std::string_view what);
 
-/// Listens at a port (0: any that is free), on this machine alone or for all.
-/// Errors: system where the port is taken.
-Socket listen_at(int port, bool only_loopback);
+/// Listens at a port (0: any that is free), for all where no host is named; else at that address of
+/// the loopback. Errors: system where the port is taken or there is no such address.
+Socket listen_at(const Endpoint& own);
 int port_of(const Socket& listener);
 /// Takes over a listener that another program opened. Errors: usage if the number is none.
 Socket inherited_listener(int fd);
@@ -64,8 +64,9 @@ std::string host_name();
 /// The addresses of this machine's interfaces but the loopback.
 std::vector<std::string> own_addresses();
 
-/// Sets what connections between ranks need: no delay, and an error once the other end has not
-/// answered for so long.
+/// Sets what connections between ranks need: no delay, and an error once the other end's machine
+/// has not answered for so long while nothing was under way. What was sent waits for as long as it
+/// takes until the other rank receives it.
 void watch_connection(const Socket& socket, double lost_seconds);
 
 /// Bytes sent or received by one call: > 0; 0 where it would block; -1 where the connection has

@@ -19,6 +19,7 @@ namespace heddle::dist {
 namespace {
 
 constexpr double kBeat = 1;            // seconds
+constexpr double kStoodStill = 2;      // seconds from one turn of the thread to the next
 constexpr double kVerdictWait = 5;     // seconds, for one on a connection that failed
 constexpr double kSuspicion = 2;       // seconds, for a better reason than a failed connection
 constexpr size_t kMostFailure = 8192;  // bytes of a message of another rank
@@ -108,19 +109,21 @@ void Watch::fail_connection(int64_t rank, std::string_view why) {
 // --- the thread ----------------------------------------------------------------------------------
 
 void Watch::run() {
-  double next_beat = now_seconds();
+  double next_beat = now_seconds(), last_turn = next_beat;
   while (true) {
     std::vector<pollfd> all = {{wake_pipe_[0].fd(), POLLIN, 0}};
     for (const Socket& line : lines_) all.push_back({line.fd(), POLLIN, 0});  // -1 is passed over
     const double left = std::clamp(next_beat - now_seconds(), 0.0, kBeat);
     ::poll(all.data(), all.size(), static_cast<int>(left * 1000) + 1);
+    const double now = now_seconds();
+    if (now - last_turn > kStoodStill) forgive(now - last_turn - kBeat);
+    last_turn = now;
     char bytes[64];
     while (::read(wake_pipe_[0].fd(), bytes, sizeof bytes) > 0) {
     }
     for (size_t rank = 0; rank < lines_.size(); ++rank) {
       if (all[rank + 1].revents != 0) read_line(rank);
     }
-    const double now = now_seconds();
     if (now >= next_beat) {
       tick(now);
       next_beat = now + kBeat;
@@ -156,6 +159,16 @@ void Watch::run() {
     }
   }
   finish_lines();
+}
+
+// This process has stood still for so long (Ctrl-Z, a machine that was paused), and may be the
+// first of all ranks that goes on: the time in which it could hear nobody counts for no deadline.
+void Watch::forgive(double seconds) {
+  for (State& state : states_) state.heard += seconds, state.progress += seconds;
+  own_.progress += seconds;
+  suspected_at_ += seconds;
+  const std::lock_guard lock(mutex_);
+  verdict_at_ += seconds;
 }
 
 void Watch::tick(double now) {

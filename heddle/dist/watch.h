@@ -68,6 +68,7 @@ class Watch {
 
   void run();
   void tick(double now);
+  void forgive(double seconds);
   void read_line(size_t rank);
   void take_message(size_t rank, const Json& message);
   void find_silent(double now);

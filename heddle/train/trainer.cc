@@ -227,14 +227,15 @@ void warn_of_warmup(const TrainConfig& config) {
 }
 
 // What would give other bits, or another run, on one of the ranks.
-void check_same_ranks(dist::Group& group, const TrainConfig& config, bool any_cpu) {
+void check_same_ranks(dist::Group& group, const TrainConfig& config, const RunOptions& options) {
   if (group.is_alone()) return;
   dist::Facts facts = {{"heddle", version()}, {"--wire", dtype_name(group.wire())}};
-  if (!any_cpu) {
+  if (!options.any_cpu) {
     facts["the machine"] = machine_signature(resolve_precision(config.precision).compute);
   }
-  const Json fields = to_json(config);
-  for (const auto& [key, value] : fields.as_object()) facts["`" + key + "`"] = value.dump();
+  for (const Json& fields : {to_json(config), to_json(made_absolute(options.paths))}) {
+    for (const auto& [key, value] : fields.as_object()) facts["`" + key + "`"] = value.dump();
+  }
   dist::check_equal(group, facts);
 }
 
@@ -247,7 +248,7 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   dist::Group& group = *own.group;
   try {
     check_alone(group, config);
-    check_same_ranks(group, config, own.any_cpu);
+    check_same_ranks(group, config, own);
     if (group.wire() != DType::f32 && group.rank() == 0) {
       log_warning(
           "gradients go between the {} ranks as {}: another number of them gives other bits",

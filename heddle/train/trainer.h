@@ -27,8 +27,8 @@ struct RunOptions {
   /// Called after each event, on the thread that trains: what it takes is training time, what it
   /// throws ends the run.
   std::function<void(RunEvent)> on_event = {};
-  /// The processes that train together, each of which calls train_model() with the same config; RUN
-  /// and what is read lie where all see them. Null: this one alone.
+  /// The processes that train together, each of which calls train_model() with the same config and
+  /// paths; RUN and what is read lie where all see them. Null: this one alone.
   dist::Group* group = nullptr;
   bool any_cpu = false;  ///< they may compute by different instructions: to other bits
 };

@@ -145,7 +145,7 @@ RunResult TrainingLoop::run() {
   task_->finish(join_path(out_, "best"), group_);
   p_.finished = true;
   report_ranks();
-  save();
+  save(true);
   tell(RunEvent::end);
   return make_result(p_, p_.seconds);
 }
@@ -203,7 +203,7 @@ void TrainingLoop::tell(RunEvent event) const {
 
 RunResult TrainingLoop::interrupted() {
   report_ranks();
-  save();
+  save(true);
   tell(RunEvent::end);
   // All ranks end alike, whichever was told to.
   if (pending_signal() == 0) std::raise(static_cast<int>(signal()));
@@ -335,18 +335,23 @@ void TrainingLoop::validate() {
   validation_->validate(p_, log_ ? &*log_ : nullptr, run_, std::move(ema));
 }
 
-void TrainingLoop::save() {
+void TrainingLoop::save(bool is_last) {
   const ProfilePhase phase("checkpoint");
   check_weights(parameters_, p_.update, last_good());  // what is saved is what is gone back to
   check_same_weights(group_, parameters_, p_.update);
   p_.seconds = seconds();
   const std::vector<Moments> moments = gradient_.whole_moments(optimizer_);
   const NamedTensors carried = gathered(group_, task_->carried());
-  if (!leads()) return;
-  log_->sync();
-  p_.log_bytes = log_->bytes();
-  state_->save(p_, parameters_, moments, carried);
-  if (!p_.best_kind.empty() && std::exchange(replaces_, false)) drop_replaced(out_);
+  const auto write = [&] {
+    if (!leads()) return;
+    log_->sync();
+    p_.log_bytes = log_->bytes();
+    state_->save(p_, parameters_, moments, carried);
+    if (!p_.best_kind.empty() && std::exchange(replaces_, false)) drop_replaced(out_);
+  };
+  // No update follows in which the others would miss a rank 0 that could not write.
+  if (is_last) return dist::do_alike(group_, write);
+  write();
 }
 
 // A line for each rank, and one of all in the log.

@@ -59,7 +59,7 @@ class TrainingLoop {
   std::string status();
   void log_window();
   void validate();
-  void save();
+  void save(bool is_last = false);
   void report_ranks();
 
   TrainConfig config_;

@@ -66,6 +66,35 @@ TEST(SignalsDeathTest, hangup_can_be_a_request_of_its_own) {
       ::testing::ExitedWithCode(7), "");
 }
 
+TEST(SignalsDeathTest, deferred_signal_ends_the_program_when_that_is_over) {
+  EXPECT_EXIT(
+      {
+        {
+          const DeferredSignals deferred;
+          raise(SIGTERM);
+          if (pending_signal() != SIGTERM) _exit(1);
+        }
+        _exit(2);
+      },
+      ::testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(SignalsDeathTest, what_is_noted_already_or_ignored_is_not_deferred) {
+  EXPECT_EXIT(
+      {
+        signal(SIGHUP, SIG_IGN);
+        install_signal_handlers();
+        {
+          const DeferredSignals deferred;
+          raise(SIGHUP);
+          if (pending_signal() != 0) _exit(1);
+          raise(SIGTERM);
+        }
+        _exit(pending_signal());
+      },
+      ::testing::ExitedWithCode(SIGTERM), "");
+}
+
 // A launcher passes on what the terminal has sent to all.
 TEST(SignalsDeathTest, signal_that_comes_twice_at_once_counts_as_one) {
   EXPECT_EXIT(

@@ -61,6 +61,23 @@ TEST(LaunchCommand, rank_0_reads_the_input) {
   EXPECT_EQ(result.out, run_heddle(words, options).out);
 }
 
+TEST(LaunchCommand, takes_a_command_behind_dashes_as_it_stands) {
+  TempDir folder;
+  write_file(folder / "ref.txt", "a b c d e\n");
+  const auto expect_same = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> launched = {"launch", "-n", "1", "--"};
+    launched.insert(launched.end(), words.begin(), words.end());
+    CliOptions options;
+    options.input = "a b c d e\n";
+    const CliResult result = run_heddle(launched, options), alone = run_heddle(words, options);
+    EXPECT_EQ(result.exit_code, alone.exit_code) << result.err;
+    EXPECT_EQ(result.out, alone.out);
+    EXPECT_TRUE(contains(result.err, alone.err)) << result.err;
+  };
+  expect_same({"score", "--hyp", "-", "--ref", (folder / "ref.txt").string()});
+  expect_same({"score", "--hyp", "-", "--ref", (folder / "ref.txt").string(), "--", "-n"});
+}
+
 TEST(LaunchCommand, ends_with_the_exit_code_of_a_rank_that_failed_and_names_it) {
   const CliResult result =
       run_heddle({"launch", "-n", "2", "--restarts", "3", "info", "there-is-no-such-model"});
@@ -78,6 +95,7 @@ TEST(LaunchCommand, wrong_flags_are_usage_errors) {
     EXPECT_TRUE(contains(result.err, text)) << result.err;
   };
   expect({"-n", "2"}, "a command is needed");
+  expect({"-n", "2", "--"}, "a command is needed");
   expect({"info", "model"}, "--ranks is 0; 1, 2, 4");
   expect({"-n", "3", "info", "model"}, "--ranks is 3; 1, 2, 4");
   expect({"-n", "two", "info", "model"}, "a whole number");

@@ -191,6 +191,46 @@ TEST(WaitingRank, gets_on_by_what_it_has_waited_for) {
   for (const RankOutcome& outcome : processes.wait(kPatience)) EXPECT_EQ(outcome.text, "through");
 }
 
+// What it is sent fills what the system keeps for it: it is slow, and not lost.
+TEST(WaitingRank, keeps_its_connection_to_one_that_does_not_receive_for_long) {
+  RankProcesses processes(
+      2,
+      [](const GroupOptions& options) {
+        const auto group = dist::make_group(options);
+        std::vector<float> values(8'000'000, 1.0f);
+        if (group->rank() == 1) sleep(8);
+        group->reduce_scatter(values);
+        return std::string("through");
+      },
+      [](GroupOptions& options) { options.lost_seconds = 3; });
+  for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, "through");
+}
+
+// Ctrl-Z and fg, a container that is paused: for longer than any deadline, and rank 0 goes on
+// first.
+TEST(PausedRanks, that_go_on_have_lost_nobody) {
+  RankProcesses processes(
+      2,
+      [](const GroupOptions& options) {
+        const auto group = dist::make_group(options);
+        std::vector<float> values(10'000, 1.0f);
+        for (int64_t update = 1; update <= 300; ++update) {
+          group->note_update(update);
+          group->reduce_scatter(values);
+          usleep(10'000);
+        }
+        return std::string("through");
+      },
+      [](GroupOptions& options) { options.lost_seconds = 4, options.step_seconds = 5; });
+  sleep(1);
+  for (const int64_t rank : {0, 1}) processes.signal(rank, SIGSTOP);
+  sleep(6);
+  processes.signal(0, SIGCONT);
+  usleep(500'000);
+  processes.signal(1, SIGCONT);
+  for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, "through");
+}
+
 // Rank 1 can reach the place where they meet, and not the port of rank 0: a firewall, say.
 TEST(MissingRank, that_met_and_then_did_not_connect_is_named_with_the_port) {
   RankProcesses processes(

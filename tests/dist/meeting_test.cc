@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -12,6 +14,7 @@
 #include "heddle/dist/socket.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/rank_processes.h"
+#include "tests/support/wait.h"
 
 namespace heddle::testing {
 namespace {
@@ -110,7 +113,7 @@ TEST(Meeting, strangers_at_the_port_are_let_go) {
 }
 
 TEST(Meeting, what_listens_there_and_is_no_rank_is_named) {
-  dist::Socket other = dist::listen_at(0, true);
+  dist::Socket other = dist::listen_at({"127.0.0.1", 0});
   const int port = dist::port_of(other);
   RankProcesses processes(1, [port](const GroupOptions& given) {
     GroupOptions options = given;
@@ -139,7 +142,7 @@ TEST(Meeting, host_that_is_not_known_is_asked_for_again) {
 }
 
 TEST(Meeting, port_that_is_taken_is_a_system_error) {
-  dist::Socket other = dist::listen_at(0, true);
+  dist::Socket other = dist::listen_at({"127.0.0.1", 0});
   setenv("HEDDLE_SECRET", "a secret that tests share", 1);
   GroupOptions options;
   options.rendezvous = fmt::format("tcp://127.0.0.1:{}", dist::port_of(other));
@@ -150,6 +153,41 @@ TEST(Meeting, port_that_is_taken_is_a_system_error) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::system);
     EXPECT_NE(std::string(error.what()).find("is taken"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Meeting, is_at_the_address_of_the_loopback_that_is_named) {
+  std::vector<std::string> hosts = {"127.0.0.2"};
+  try {
+    dist::listen_at({"::1", 0});
+    hosts.emplace_back("[::1]");
+  } catch (const Error&) {  // no IPv6 on this machine
+  }
+  for (const std::string& host : hosts) {
+    RankProcesses processes(
+        4,
+        [](const GroupOptions& options) {
+          unsetenv("HEDDLE_LISTENER");
+          return meet(options);
+        },
+        [&](GroupOptions& options) {
+          const int port = dist::parse_endpoint(options.rendezvous.substr(6), "").port;
+          options.rendezvous = fmt::format("tcp://{}:{}", host, port);
+        });
+    for (const RankOutcome& outcome : processes.wait()) EXPECT_EQ(outcome.text, "0123") << host;
+  }
+}
+
+// Linux gives ports to connections at an even distance from the first, by turns.
+TEST(Connection, to_a_port_where_nobody_listens_is_none_to_itself) {
+  int low = 0, high = 0;
+  std::istringstream(read_file("/proc/sys/net/ipv4/ip_local_port_range")) >> low >> high;
+  ASSERT_GT(high, low);
+  const int port = low + (high - low) / 4 * 2;
+  std::string why;
+  for (int i = 0; i < 30'000; ++i) {
+    const auto socket = dist::connect_to({"127.0.0.1", port}, 1, why);
+    ASSERT_FALSE(socket && dist::port_of(*socket) == port) << i;
   }
 }
 
@@ -179,6 +217,42 @@ TEST(Meeting, by_a_file_which_its_owner_alone_can_read_and_which_is_gone_afterwa
   for (size_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(outcomes[rank].text, rank == 3 ? "0123 600" : "0123");
   }
+  EXPECT_FALSE(path_exists(path));
+}
+
+// Rank 0 of two, whose other rank never comes.
+RankProcesses rank_0_alone(const std::string& path) {
+  return RankProcesses(1, [path](const GroupOptions& given) {
+    GroupOptions options = given;
+    unsetenv("HEDDLE_LISTENER");
+    options.rendezvous = "file://" + path;
+    options.ranks = 2, options.start_seconds = 3;
+    return meet(options);
+  });
+}
+
+TEST(Meeting, file_of_another_job_stays_when_rank_0_gives_up) {
+  TempDir folder;
+  const std::string path = (folder / "place").string();
+  RankProcesses processes = rank_0_alone(path);
+  ASSERT_TRUE(comes_true([&] { return path_exists(path); }));
+  const std::string other =
+      R"({"heddle_rendezvous":true,"host":"other","addresses":[],"port":1,"secret":"its own"})";
+  write_file(path, other);
+  expect_error(processes.wait()[0], static_cast<int>(ErrorKind::ranks), "rank 1 did not start");
+  EXPECT_EQ(read_file(path), other);
+}
+
+TEST(Meeting, file_is_gone_when_rank_0_gives_up_and_when_a_signal_ends_it) {
+  TempDir folder;
+  const std::string path = (folder / "place").string();
+  expect_error(rank_0_alone(path).wait()[0], static_cast<int>(ErrorKind::ranks),
+               "rank 1 did not start");
+  EXPECT_FALSE(path_exists(path));
+  RankProcesses processes = rank_0_alone(path);
+  ASSERT_TRUE(comes_true([&] { return path_exists(path); }));
+  processes.signal(0, SIGTERM);
+  EXPECT_EQ(processes.wait()[0].exit_code, 128 + SIGTERM);
   EXPECT_FALSE(path_exists(path));
 }
 

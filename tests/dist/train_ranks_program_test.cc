@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "heddle/inspect/run_history.h"
+#include "heddle/io/snapshot.h"
 #include "tests/cli/image_runs.h"
 #include "tests/dist/rank_runs.h"
 
@@ -315,6 +316,59 @@ TEST(Ranks, settings_that_one_rank_alone_cannot_read_end_all_with_the_code_of_th
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
+// Before settings are read: what a start with --overwrite has left is put right.
+TEST(Ranks, what_rank_0_finds_wrong_with_the_run_ends_all_with_the_code_of_that) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  write_file(folder / "run.json", to_json(shared_translation()).dump());
+  write_file(folder / "run/replaced/train.json", "{}");
+  std::filesystem::create_directory(folder / "run/state");
+  const FolderLock lock((folder / "run/state").string());
+  const std::vector<std::string> words = {"train",
+                                          "--config",
+                                          (folder / "run.json").string(),
+                                          "--data",
+                                          (folder / "data").string(),
+                                          "--out",
+                                          (folder / "run").string()};
+  for (const CliResult& result : run_ranks(2, folder, words)) {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_TRUE(contains(result.err, "another heddle is working here")) << result.err;
+  }
+}
+
+TEST(Ranks, paths_that_differ_are_refused_by_name) {
+  const TempDir folder;
+  TrainConfig c = short_config("causal_lm", "gpt2");
+  for (const char* key : {"n_layer", "n_head"}) c.stack.set(key, 1);
+  for (const char* key : {"n_embd", "n_positions"}) c.stack.set(key, 16);
+  write_file(folder / "run.json", to_json(c).dump());
+  for (const char* name : {"text", "held", "other"}) write_file(folder / name, two_words_text());
+  const auto words = [&](const char* data, const char* held) -> std::vector<std::string> {
+    return {"train",
+            "--config",
+            (folder / "run.json").string(),
+            "--out",
+            (folder / "run").string(),
+            "--data",
+            (folder / data).string(),
+            "--val-data",
+            (folder / held).string()};
+  };
+  const auto expect_refused = [&](const std::vector<std::string>& of_rank_1, const char* flag,
+                                  const char* path) {
+    for (const CliResult& result : run_each({words("text", "held"), of_rank_1}, folder)) {
+      EXPECT_EQ(result.exit_code, 2) << result.err;
+      const std::string told = fmt::format("{} is \"{}\" on rank 0 and \"{}\" on rank 1", flag,
+                                           (folder / path).string(), (folder / "other").string());
+      EXPECT_TRUE(contains(result.err, told)) << result.err;
+    }
+  };
+  expect_refused(words("other", "held"), "--data", "text");
+  expect_refused(words("text", "other"), "--val-data", "held");
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
 // `heddle train` by two ranks, each with a folder of its own for the run.
 std::vector<CliResult> train_in(const TempDir& folder, const TrainConfig& c,
                                 const std::vector<std::string>& outs) {
@@ -364,6 +418,47 @@ TEST(Ranks, states_of_different_updates_are_found_before_anything_is_written) {
   EXPECT_TRUE(model_bytes(folder / "run") == models);
 }
 
+// By a shell that starts two ranks and does `meanwhile` ($a, $b: their processes): the exit codes
+// of both. before_0: what rank 0's own shell does.
+CliResult train_meanwhile(const TempDir& folder, const TrainConfig& c, const std::string& meanwhile,
+                          const std::string& before_0 = ":") {
+  write_file(folder / "run.json", to_json(c).dump());
+  const std::string words = fmt::format("exec {} train --config {} --out {} --data {} --threads 1",
+                                        kProgram, (folder / "run.json").string(),
+                                        (folder / "run").string(), (folder / "data").string());
+  return run_command(
+      {"sh", "-c",
+       fmt::format("export HEDDLE_RENDEZVOUS=file://{0}/meeting HEDDLE_RANKS=2 HEDDLE_RANK; "
+                   "({1}; HEDDLE_RANK=0; {2}) & a=$!; (HEDDLE_RANK=1; {2}) & b=$!; "
+                   "{3}; wait $a; a=$?; wait $b; echo $a $?",
+                   folder.path().string(), before_0, words, meanwhile)});
+}
+
+// Until rank 0 writes to the log, then ends rank 1.
+std::string end_rank_1(const TempDir& folder) {
+  return fmt::format("until test -s {}; do sleep 0.01; done; kill -TERM $b",
+                     (folder / "run/log.jsonl").string());
+}
+
+// A file may be as large as a model, and not as large as a state: it has moments and averages too.
+TEST(Ranks, a_last_state_that_rank_0_cannot_write_ends_all_by_that_error) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  TrainConfig c = shared_translation();
+  c.checkpoint_every = c.validate_every = 1'000'000;
+  const std::string full_disk = "trap '' XFSZ; ulimit -f 400";
+  const auto expect_error = [&](const std::string& meanwhile) {
+    const CliResult result = train_meanwhile(folder, c, meanwhile, full_disk);
+    EXPECT_EQ(result.out, "6 6\n") << result.err;
+    EXPECT_TRUE(contains(result.err, "snapshot-")) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "run/state/manifest.json"));
+    std::filesystem::remove_all(folder / "run");
+  };
+  expect_error(":");
+  c.max_updates = 1'000'000;
+  expect_error(end_rank_1(folder));
+}
+
 TEST(Ranks, a_signal_to_one_rank_stops_all_at_one_update_and_the_run_goes_on) {
   const TempDir folder;
   write_pairs(folder / "data");
@@ -371,18 +466,7 @@ TEST(Ranks, a_signal_to_one_rank_stops_all_at_one_update_and_the_run_goes_on) {
   c.max_updates = 60;
   const std::vector<std::string> more = {"--data", (folder / "data").string()};
   train_by_ranks(1, folder, "whole", c, more);
-  write_file(folder / "run.json", to_json(c).dump());
-  const std::string words = fmt::format("{} train --config {} --out {} --data {} --threads 1",
-                                        kProgram, (folder / "run.json").string(),
-                                        (folder / "run").string(), (folder / "data").string());
-  const std::string log = (folder / "run/log.jsonl").string();
-  const CliResult stopped =
-      run_command({"sh", "-c",
-                   fmt::format("export HEDDLE_RENDEZVOUS=file://{}/meeting HEDDLE_RANKS=2; "
-                               "HEDDLE_RANK=0 {} & a=$!; HEDDLE_RANK=1 {} & b=$!; "
-                               "until test -s {}; do sleep 0.01; done; kill -TERM $b; "
-                               "wait $a; a=$?; wait $b; echo $a $?",
-                               folder.path().string(), words, words, log)});
+  const CliResult stopped = train_meanwhile(folder, c, end_rank_1(folder));
   EXPECT_EQ(stopped.out, "143 143\n") << stopped.err;
   train_by_ranks(2, folder, "run", c, more);
   EXPECT_TRUE(model_bytes(folder / "run") == model_bytes(folder / "whole"));

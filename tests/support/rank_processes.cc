@@ -35,7 +35,7 @@ namespace {
 
 RankProcesses::RankProcesses(int64_t ranks, const RankWork& work,
                              const std::function<void(dist::GroupOptions&)>& change) {
-  dist::Socket listener = dist::listen_at(0, true);
+  dist::Socket listener = dist::listen_at({"127.0.0.1", 0});
   port_ = dist::port_of(listener);
   started_ = dist::now_seconds();
   setenv("HEDDLE_SECRET", "a secret that tests share", 1);

@@ -145,8 +145,10 @@ TEST_F(Beginnings, what_somebody_put_into_the_state_of_a_run_stays) {
   TrainConfig config = small_config();
   config.max_updates = 2;
   train(config, "run");
-  const std::vector<std::string> names = {"run/state/notes.txt",
-                                          "run/state/old/snapshot-1.safetensors"};
+  const std::vector<std::string> names = {
+      "run/state/notes.txt", "run/state/old/snapshot-1.safetensors",
+      "run/state/snapshot-best.safetensors", "run/state/snapshot-000000002-best.safetensors",
+      "run/state/weights-2.safetensors"};
   for (const std::string& name : names) write(name, "text");
   write("run/state/snapshot-000000001.safetensors", "what a killed save has left");
   config.max_updates = 4;

@@ -159,7 +159,7 @@ class Ranks {
   void start() {
     failed_ = nullptr;
     failed_at_ = 0;
-    Start start{dist::listen_at(0, true), dist::hex_of(dist::random_bytes(32)),
+    Start start{dist::listen_at({"127.0.0.1", 0}), dist::hex_of(dist::random_bytes(32)),
                 cores_of_this_process()};
     check(!start.cores.empty(), ErrorKind::system, "launch: this process may use no core");
     const pid_t launcher = getpid();

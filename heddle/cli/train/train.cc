@@ -412,11 +412,12 @@ void run(Flags& flags) {
   const bool speaks = group->rank() == 0;
   if (speaks) {
     flags.run.on_event = inspect::report_writer(flags.run.out);
-    train::settle_replaced(flags.run.out);
   } else {
     set_log_level(LogLevel::error);
   }
-  group->barrier();  // what is wanted follows from what stands in RUN
+  dist::do_alike(*group, [&] {  // what is wanted follows from what stands in RUN
+    if (speaks) train::settle_replaced(flags.run.out);
+  });
   std::optional<train::TrainConfig> config;
   dist::do_alike(*group, [&] { config = config_of_run(flags); });
   const train::RunResult result = train::train_model(*config, flags.run);

@@ -25,6 +25,13 @@ std::string weights_name(int64_t update) {
   return fmt::format("weights-{:09}.safetensors", update);
 }
 
+// Whether it is what such a file of some update is called, and not one that only looks like it.
+bool is_weights_name(const std::string& name) {
+  const char* const number = name.c_str() + name.find('-') + 1;  // of none: the whole name
+  const int64_t update = std::strtoll(number, nullptr, 10);
+  return name == snapshot_name(update) || name == weights_name(update);
+}
+
 // Made anew by each process between saves; no manifest names it.
 constexpr const char* kSecondsName = "seconds";
 
@@ -201,9 +208,8 @@ bool StateFolder::holds_state() const { return path_exists(join_path(folder_, kM
 
 bool StateFolder::owns(const std::string& name) {
   if (name.find('/') != name.npos) return false;
-  const bool is_weights = name.starts_with("snapshot-") || name.starts_with("weights-");
   return name == kLockName || name == kManifestName || name == kSecondsName ||
-         is_temporary_name(name) || (is_weights && name.ends_with(".safetensors"));
+         is_temporary_name(name) || is_weights_name(name);
 }
 
 bool StateFolder::holds_only_states(const std::string& folder) {
