@@ -1,5 +1,5 @@
 // The page of an analysis. heddle.data: what `heddle analyze --json` prints (inspect/analysis.h), with layers: the table of
-// kinds of layers and, where it was asked for, the times measured on this machine.
+// kinds of layers and, where it was asked for, the times measured on this machine; prediction: null, or that for several ranks, with its title.
 "use strict";
 (() => {
   const d = heddle.data, el = heddle.el, L = d.layers;
@@ -47,6 +47,7 @@
     p.flops += s.flops;
     p.layers = Math.max(p.layers, s.layers);
   }
+  const partOf = (s) => parts.find((p) => p.name === s.part);
   const label = (p) => (p.layers > 1 ? `${p.name}.* (${p.layers})` : p.name);
   const share = (x, all) => ` · ${heddle.percent(x / all)}`;
   section("Where parameters and FLOPs are", el("div", {class: "columns two"},
@@ -61,9 +62,9 @@
   const each = (sum, s) => Math.floor(sum / s.layers);
   let part = "";
   for (const s of d.steps) {
-    if (s.part !== part) body.append(el("tr", {}, el("th", {colspan: 6, scope: "rowgroup"}, label(parts.find((p) => p.name === s.part)) + (s.layers > 1 ? ", each:" : ""))));
+    if (s.part !== part) body.append(el("tr", {}, el("th", {colspan: 6, scope: "rowgroup"}, label(partOf(s)) + (partOf(s).layers > 1 ? ", each:" : ""))));
     part = s.part;
-    body.append(el("tr", {}, el("td", {style: "min-width: 11rem"}, s.name, el("div", {class: "faint small"}, s.matrices ? `by matrices of weights, ${shape(s.matrices)}` : "")),
+    body.append(el("tr", {}, el("td", {style: "min-width: 11rem"}, s.name, el("div", {class: "faint small"}, s.matrices ? `by matrices of weights, ${shape(s.matrices)}` : ""), s.layers < partOf(s).layers ? el("div", {class: "faint small"}, s.layers === 1 ? "in one of them" : `in ${s.layers} of them`) : null),
       el("td", {class: "number", style: nowrap}, shape(s.in)), el("td", {}, s.out.length ? "→" : ""), el("td", {class: "number", style: nowrap}, shape(s.out)),
       el("td", {class: "number"}, s.parameters ? each(s.parameters, s).toLocaleString("en") : ""),
       el("td", {class: "number", style: `${nowrap}; background: linear-gradient(to left, color-mix(in srgb, var(--accent) 35%, transparent) ${100 * s.flops / dear}%, transparent 0)`},
@@ -81,6 +82,17 @@
       note: `all tokens so far are computed again for each new one: ${heddle.number(d.flops.decoding_uncached / d.flops.decoding, 3)} times the work`});
   }
   section("Work", bars("work", work, flops));
+
+  // --- ranks ------------------------------------------------------------------------------------
+  if (d.prediction) {
+    const p = d.prediction, ms = (s) => `${(1000 * s).toFixed(2)} ms`;
+    const row = (u) => el("tr", {}, el("th", {scope: "row", class: "number"}, String(u.ranks)), ...[ms(u.compute_seconds), ms(u.exchange_seconds), ms(u.wire_seconds), ms(u.hidden_seconds), ms(u.seconds),
+      heddle.percent(u.efficiency), `${(u.bytes_sent / 1e6).toFixed(1)} MB`].map((t) => el("td", {class: "number"}, t)));
+    section("Several ranks", faint(`${p.title[0].toUpperCase()}${p.title.slice(1)}.`),
+      scroll("ranks", el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["ranks", "compute", "exchange", "wire", "of it hidden", "update", "efficiency", "sent by each"].map((t) => el("th", {scope: "col", class: "number"}, t)))),
+        el("tbody", {}, ...p.updates.map(row)))),
+      el("p", {class: "faint small"}, p.formula), el("p", {class: "faint small"}, p.meaning));
+  }
 
   // --- memory -----------------------------------------------------------------------------------
   const memory = el("div", {});

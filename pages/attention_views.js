@@ -89,7 +89,7 @@
     const draw = (kind) => {
       const heads = attention.heads.filter((head) => head.kind === kind), numbers = [...new Set(heads.map((head) => head.head))].sort((x, y) => x - y);
       const thumb = (head) => {
-        const canvas = el("canvas", {width: kThumb, height: kThumb});
+        const canvas = el("canvas", {width: kThumb, height: kThumb, "aria-hidden": "true"});
         canvases.push([canvas, head]);
         drawThumb(canvas, head);
         return el("button", {type: "button", "data-head": head.index, style: `grid-column: ${2 + numbers.indexOf(head.head)}`,

@@ -100,7 +100,9 @@
       if (there.length) ask(there.reduce((best, i) => (data.objects[i].score > data.objects[best].score ? i : best)));
     }
     if (!to.rows) return;
-    const y = Math.floor((row + 0.5) * to.rows / from.rows), x = Math.floor((column + 0.5) * to.columns / from.columns);
+    // Of a roll-out through stages: cells are merged two by two, fewer at an odd edge.
+    const merged = (at, many, few) => (many > few ? merged(Math.floor(at / 2), Math.ceil(many / 2), few) : at);
+    const y = merged(row, from.rows, to.rows), x = merged(column, from.columns, to.columns);
     ask(to.tokens.length + y * to.columns + x);
   };
   const over = heddle.cellMap({image, label: "attention over the image: bright where it looks", onPick: pick, describe});
@@ -149,7 +151,7 @@
     const call = calls[head.call], grid = grids[call.keys], n = grid.tokens.length;
     const query = call.at.has(state.query) && grids[call.queries] === queryGrid() ? state.query : firstQuery(grids[call.queries]);
     const shown = imageAttention.row(head, query), cells = shown.weights.slice(n), high = Math.max(...cells.map((x) => x || 0));
-    const canvas = el("canvas", {width: grid.columns, height: grid.rows}), g = canvas.getContext("2d");
+    const canvas = el("canvas", {width: grid.columns, height: grid.rows, "aria-hidden": "true"}), g = canvas.getContext("2d");
     const ramp = heddle.ramp("cold", "warm"), pixels = g.createImageData(grid.columns, grid.rows);
     cells.forEach((x, i) => pixels.data.set([...ramp(high > 0 ? (x || 0) / high : 0), 255], 4 * i));
     g.putImageData(pixels, 0, 0);
@@ -213,7 +215,7 @@
     el("div", {class: "row"}, view.element, how.element), rollText, pickers, asks, title, statistics,
     el("div", {class: "row"}, mass, outlierBox), body, exports,
     el("div", {class: "columns two"}, el("section", {}, ...classes), el("section", {}, el("h2", {}, "The image"),
-      heddle.smallImage(heddle.imageOf(data.pixels), 256), el("p", {class: "small"}, data.image), ...norms)));
+      heddle.smallImage(heddle.imageOf(data.pixels), 256, data.image), el("p", {class: "small"}, data.image), ...norms)));
   drawPickers();
   draw();
 })();

@@ -1,7 +1,7 @@
 // Images that the program put into the page, and maps over them.
 //
-//   heddle.imageOf({height, width, pixels}) -> a canvas of that size with the image on it
-//   heddle.smallImage(image, most)          -> the same for a reader: no side longer than `most` pixels on the page
+//   heddle.imageOf({height, width, pixels}) -> a canvas of that size with the image on it, to be drawn or shown
+//   heddle.smallImage(image, most, label)   -> the same for a reader: no side longer than `most` pixels on the page
 //   heddle.cellMap({image, label, onPick(row, column), describe(row, column) => text})
 //     -> {element, canvas, forget() once it is shown no more, show({rows, columns, value(i) => number or null, high, isVeil, marks, border, tint})}
 //        a map of cells over the image (isVeil), or alone; `marks` are cells that get a frame, {cell: colour name};
@@ -25,8 +25,10 @@
   };
 
   // Small images get larger, pixel by pixel.
-  heddle.smallImage = (image, most) => {
+  heddle.smallImage = (image, most, label) => {
     const scale = most / Math.max(image.width, image.height);
+    image.setAttribute("role", "img");
+    image.setAttribute("aria-label", label);
     Object.assign(image.style, {width: `${Math.round(image.width * scale)}px`, maxWidth: "100%",
       aspectRatio: `${image.width} / ${image.height}`, imageRendering: scale > 2 ? "pixelated" : "auto", display: "block"});
     return image;

@@ -147,6 +147,17 @@
 
   const kinds = {translation: translator, generation: heddle.serveText({ask, read, area, choice}), classification: reader, embedding: reader,
     "image-classification": images.classify, "object-detection": images.detect, "image-captioning": images.caption};
+  // Where programs ask what models of a kind do.
+  const pathsOf = (model) => ({translation: ["/v1/translations", "/translate", "/v2/translate"],
+    generation: ["/v1/completions", ...(model.chat ? ["/v1/chat/completions"] : [])], classification: ["/v1/classify"], embedding: ["/v1/embeddings"],
+    "image-classification": ["/v1/images/classify"], "object-detection": ["/v1/images/detect"], "image-captioning": ["/v1/images/caption"]}[model.use]);
+  const paths = el("p", {id: "paths"});
+  const showPaths = () => {
+    const all = [...new Set(models.flatMap(pathsOf))];
+    paths.replaceChildren("What is served here answers below, and to programs: ",
+      ...all.flatMap((path, i) => [i ? ", " : "", el("code", {}, path)]), all.length ? " and " : "",
+      el("a", {href: "/openapi.json"}, all.length ? "more" : "/openapi.json"), "; ", el("a", {href: "/metrics"}, "metrics"), ".");
+  };
   const body = el("section");
   const open = (i) => {
     const model = models[i];
@@ -161,6 +172,7 @@
   let picker = null;
   const show = (all) => {
     models = all;
+    showPaths();
     picker = models.length > 1 ? heddle.picker({label: "model", chosen: 0, onChange: open,
       items: models.map((model) => ({name: model.id, title: model.type}))}) : null;
     chooser.replaceChildren(...(picker ? [picker.element] : []));
@@ -168,14 +180,10 @@
   };
   const chooser = el("div"), refusal = el("span", {class: "faint small", role: "status"});
   heddle.main.append(
-    el("p", {}, "What is served here answers below, and to programs: ",
-      el("code", {}, "/v1/translations"), ", ", el("code", {}, "/v1/completions"), ", ",
-      el("code", {}, "/v1/chat/completions"), ", ",
-      el("code", {}, "/v1/images/caption"), ", ",
-      el("code", {}, "/translate"), ", ", el("code", {}, "/v2/translate"), " and ",
-      el("a", {href: "/openapi.json"}, "more"), "; ", el("a", {href: "/metrics"}, "metrics"), "."),
+    paths,
     needsKey ? el("div", {class: "row"}, el("label", {for: "key"}, "key"), key, refusal) : "",
     chooser, body);
+  showPaths();
   if (!needsKey) { show(heddle.data.models); return; }
   key.addEventListener("change", async () => {
     refusal.textContent = "";

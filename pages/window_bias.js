@@ -41,7 +41,7 @@
     });
     let chosen = heads[0];
     const buttons = heads.map((head) => {
-      const canvas = el("canvas", {width: kThumb, height: kThumb});
+      const canvas = el("canvas", {width: kThumb, height: kThumb, "aria-hidden": "true"});
       const paint = () => draw(canvas, side, (i) => value(i, head.index), head.most);
       paint();
       heddle.onTheme(paint);

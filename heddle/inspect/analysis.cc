@@ -103,9 +103,10 @@ class Analyzer {
   void fill_image() {
     Workload& w = a_.workload;
     const bool writes = captioner_ != nullptr;
-    check(w.source == 0 && (w.target == 0 || writes) && w.window == 0, ErrorKind::usage,
-          "{} reads images; {} and `window` are of texts, `image` is its size", a_.name,
-          writes ? "`length`" : "`length`, `target_length`");
+    check(w.source == 0 && w.window == 0, ErrorKind::usage,
+          "{} reads images; `length` and `window` are of texts, `image` is its size", a_.name);
+    check(w.target == 0 || writes, ErrorKind::usage,
+          "{} reads images and writes nothing; leave `target_length` out", a_.name);
     const ImageFacts& facts = writes ? captioner_->images() : images_->facts();
     if (w.image.height == 0) w.image = facts.image_size;
     check(w.image.height > 0 && w.image.width > 0, ErrorKind::usage,
@@ -276,12 +277,13 @@ Json to_json(const Analysis& a) {
 }
 
 Page analysis_page(const std::string& name, const Analysis& analysis, const Json& layers,
-                   const Json& sizes) {
+                   const Json& sizes, const Json& ranks) {
   const std::string model = name.ends_with("/config.json") ? parent_path(name) : name;
   Page page{.title = "What " + short_names({model})[0] + " costs", .scripts = {"analyze.js"}};
   page.data = to_json(analysis);
   page.data["layers"] = layers;
   page.data["sizes"] = sizes;
+  page.data["prediction"] = ranks;
   return page;
 }
 

@@ -110,9 +110,10 @@ Analysis analyze(const ModelConfig& config, const std::string& name, const Workl
 Json to_json(const Analysis& analysis);
 
 /// The analysis as a page, with the tables of layers and of sizes of images (as `heddle analyze
-/// --json` has them). name: of the model, as find_size() was given it.
+/// --json` has them), and that of ranks, if it is not null. name: of the model, as find_size() was
+/// given it.
 Page analysis_page(const std::string& name, const Analysis& analysis, const Json& layers,
-                   const Json& sizes);
+                   const Json& sizes, const Json& ranks);
 
 /// The sizes that the table is for.
 struct LayerSizes {

@@ -10,6 +10,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
 #include "heddle/base/rounded.h"
+#include "heddle/inspect/matrix.h"
 
 namespace heddle::inspect {
 namespace {
@@ -144,10 +145,8 @@ void gather(HeadMap& map, const nn::AttentionCall& call, const LinkTokens& link,
       for (int64_t j = 0; j < map.cols; ++j) sums[j] += row[j];
     }
   }
-  check(std::isfinite(map.distance), ErrorKind::data,
-        "the attention weights of layer {}, head {} are not finite; the model's weights are "
-        "damaged, or too large for this precision (try `precision` f32)",
-        map.layer, map.head);
+  check_finite(std::isfinite(map.distance),
+               fmt::format("the attention weights of layer {}, head {}", map.layer, map.head));
   if (!link.from.empty() && !link.to.empty()) add_link(map, link, keys, sums);
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "heddle/inspect/matrix.h"
+
 namespace heddle::inspect {
 namespace {
 
@@ -56,10 +58,8 @@ Shares mean_of_heads(const nn::AttentionCall& call, int64_t rows, int64_t cols) 
 }
 
 RolledMap rolled(size_t kind, const Shares& shares) {
-  check(std::ranges::all_of(shares.values, [](double x) { return std::isfinite(x); }),
-        ErrorKind::data,
-        "the attention weights are not finite; the model's weights are damaged, or too large for "
-        "this precision (try `precision` f32)");
+  check_finite(std::ranges::all_of(shares.values, [](double x) { return std::isfinite(x); }),
+               "the attention weights");
   RolledMap map{.kind = kind, .rows = shares.rows, .cols = shares.cols, .weights = {}};
   map.weights.assign(shares.values.begin(), shares.values.end());
   return map;

@@ -12,7 +12,9 @@
 namespace heddle::inspect {
 namespace {
 
-// "model.layers.3.mlp.fc1": the layers it is one of, its number, and where it is in it.
+// "model.layers.3.mlp.fc1": the layers it is one of, its number, and where it is in it. Of stages
+// the layers are the blocks of one: "encoder.layers.0.blocks.1.output",
+// "stages.0.layers.2.shortcut".
 struct PlaceInLayers {
   std::string part = "input", rest = {};
   int64_t layer = -1;  // -1: it is none of several
@@ -25,14 +27,21 @@ std::string pattern_of(const std::string& name) {
 }
 
 PlaceInLayers place_of(const std::string& name) {
-  static const std::regex kLayer(R"((.+?)\.([0-9]+)(\.(.*))?)");
+  static const std::regex kLayer(
+      R"((.+?(?:\.layers\.[0-9]+\.blocks|\.stages\.[0-9]+\.layers)?)\.([0-9]+)(\.(.*))?)");
+  static const std::regex kExpert(R"(\bexperts\.[0-9]+\b)");
   std::smatch found;
   if (!std::regex_match(name, found, kLayer)) return {.part = name};
-  return {found[1], pattern_of(found[4]), std::stoll(found[2])};
+  return {found[1], std::regex_replace(found[4].str(), kExpert, "experts.*"), std::stoll(found[2])};
 }
 
 std::vector<int64_t> sizes_of(const Tensor& x) {
   return {x.shape().sizes().begin(), x.shape().sizes().end()};
+}
+
+// Whether rows of the one may stand below rows of the other.
+bool are_as_wide(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  return a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
 // An attention call: what its mask says, and the work of its pairs.
@@ -92,9 +101,7 @@ CallWork call_of(const nn::AttentionCall& a, int64_t window) {
 // Gathers the steps of a pass.
 class StepsOfPass {
  public:
-  // has_stages: layers of another shape are steps of their own
-  StepsOfPass(const nn::Parameters& parameters, int64_t window, bool has_stages)
-      : window_(window), has_stages_(has_stages) {
+  StepsOfPass(const nn::Parameters& parameters, int64_t window) : window_(window) {
     for (const auto& p : parameters.all()) {
       if (!p->is_buffer()) known_[p->name()] = p->elements();
     }
@@ -155,6 +162,13 @@ class StepsOfPass {
   bool has_learned_positions() const { return has_learned_positions_; }
 
  private:
+  // A step, with the last of its layers and the shapes of its first op.
+  struct Begun {
+    size_t step = 0;
+    int64_t last_layer = -1;
+    std::vector<int64_t> in, out;
+  };
+
   bool is_matrix(const Tensor& x) const {
     return std::ranges::any_of(matrices_, [&](const auto& m) { return m.lock() == x.storage(); });
   }
@@ -195,35 +209,34 @@ class StepsOfPass {
     std::vector<int64_t> in = x.leaf() != nullptr ? std::vector{out[0]} : sizes_of(x);
     const std::string group =
         place_.layer >= 0 ? place_.part : fmt::format("{} {}", place_.part, visit_);
-    const auto [at, is_new] = index_.emplace(std::pair(group, name), steps_.size());
-    const bool is_of_another_shape = !is_new && has_stages_ &&
-                                     last_layer_[at->second] != place_.layer &&
-                                     first_out_[at->second] != out;
-    if (is_new || is_of_another_shape) {
-      at->second = steps_.size();
-      steps_.push_back({.part = place_.part, .name = name, .in = in, .out = out});
-      last_layer_.push_back(place_.layer);
-      first_out_.push_back(out);
-      return steps_.back();
+    std::vector<Begun>& same_name = begun_[{group, name}];
+    for (Begun& begun : same_name) {
+      Step& step = steps_[begun.step];
+      if (begun.last_layer != place_.layer) {
+        if (begun.in != in || begun.out != out) continue;
+        begun.last_layer = place_.layer;
+        ++step.layers;
+        return step;
+      }
+      if (in_call) {
+        step.out = out;
+        return step;
+      }
+      if (!are_as_wide(begun.in, in) || !are_as_wide(begun.out, out)) continue;
+      if (step.layers == 1) {
+        step.in[0] += in[0];
+        step.out[0] += out[0];
+      }
+      return step;
     }
-    Step& step = steps_[at->second];
-    if (std::exchange(last_layer_[at->second], place_.layer) != place_.layer) {
-      ++step.layers;
-    } else if (in_call) {
-      step.out = out;
-    } else if (step.layers == 1) {
-      step.in[0] += in[0];
-      step.out[0] += out[0];
-    }
-    return step;
+    same_name.push_back({steps_.size(), place_.layer, in, out});
+    steps_.push_back({.part = place_.part, .name = name, .in = in, .out = out});
+    return steps_.back();
   }
 
   int64_t window_, log_sums_ = 0;
-  bool has_stages_;
   std::vector<Step> steps_;
-  std::map<std::pair<std::string, std::string>, size_t> index_;
-  std::vector<int64_t> last_layer_;              // of each step
-  std::vector<std::vector<int64_t>> first_out_;  // the shape of its first op
+  std::map<std::pair<std::string, std::string>, std::vector<Begun>> begun_;  // by group and name
   PlaceInLayers place_;
   int64_t visit_ = 0;
   std::optional<CallWork> call_;
@@ -265,6 +278,9 @@ void run_heads(const Heads& heads, const Tensor& h, const ModelInput& input, con
        {heads.pooler, heads.next_sentence, heads.sequence_classes, heads.token_classes}) {
     if (head) head(h, input, run);
   }
+  for (const Heads::OfRows& head : {heads.object_classes, heads.boxes}) {
+    if (head) head(h, run);
+  }
 }
 
 // States of a captioner's decoder.
@@ -291,7 +307,7 @@ Tensor states(const Model& model, const SideRows& source, const SideRows& target
 
 DryPass dry_pass(const Model& any, nn::Parameters& parameters, const Workload& w, nn::Run run) {
   const auto* const captioner = any.as<Captioner>();
-  StepsOfPass steps(parameters, w.window, captioner != nullptr || any.as<ImageModel>() != nullptr);
+  StepsOfPass steps(parameters, w.window);
   DryPass pass;
   DryRun dry([&steps](const DryOp& op) { steps.add(op); });
   for (auto& p : parameters.all()) p->in(run.compute);

@@ -1,5 +1,6 @@
 // Which call and query of a model are followed step by step: of a text, or of an image.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "heddle/base/error.h"
@@ -110,7 +111,25 @@ CellInWindow window_of(const ImageCall& call, const CellGrid& keys, int64_t quer
   fail(ErrorKind::internal, "explain: no window of {} has cell {}", call.name, query);
 }
 
+void add_call(Explanation& e, const AskedCall& asked) {
+  explain_call(e, asked);
+  const std::string unknown = step_not_finite(e);
+  check_finite(unknown.empty(), "the numbers of " + unknown);
+}
+
 }  // namespace
+
+std::string step_not_finite(const Explanation& e) {
+  for (size_t i = 0; i < e.steps.size(); ++i) {
+    const ExplainedStep& step = e.steps[i];
+    const bool hides = step.key == "mask" || step.key == "masked";
+    const auto is_known = [&](double x) { return std::isfinite(x) || (hides && x == -INFINITY); };
+    if (!std::ranges::all_of(step.result.values, is_known)) {
+      return fmt::format("step {} ({})", i + 1, step.name);
+    }
+  }
+  return "";
+}
 
 Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   const AttentionKind& kind = find_kind(subject, which.kind);
@@ -136,7 +155,7 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
                        short_names({subject.given()})[0], kind.name, which.layer, which.head,
                        kind.layers - 1, kind.heads - 1);
   e.is_causal = kind.is_causal;
-  explain_call(e, asked);
+  add_call(e, asked);
   return e;
 }
 
@@ -172,7 +191,7 @@ Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which
                   call.heads - 1, name.starts_with("query ") ? "" : "query ", name);
   if (call.windows.empty() && keys.size.height > 0) e.grid = keys;
   e.label_width = 17;  // "row 13, column 13"
-  explain_call(e, asked);
+  add_call(e, asked);
   return e;
 }
 

@@ -386,6 +386,10 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
     e.steps.push_back({"v", "Values", "V", "What is given out, a row for each key.", *g.v, e.keys});
   }
   add_steps(e, head);
+  const std::string unknown = step_not_finite(e);
+  check(unknown.empty(), ErrorKind::usage,
+        "the numbers of {} are not finite: those that were given are too large; give smaller ones",
+        unknown);
   return e;
 }
 

@@ -47,7 +47,7 @@ struct ExplainedMatrices {
 };
 
 /// Scores (dot: q·k; gaussian: -|q - k|²/2), divided, masked, softmax, weighted sum.
-/// Errors: usage, naming the flags, for sizes that do not fit.
+/// Errors: usage, naming the flags, for sizes that do not fit, or numbers too large to be computed.
 Explanation explain_matrices(const ExplainedMatrices& given);
 
 /// A head of an attention call, and which of its queries.
@@ -63,6 +63,10 @@ struct AskedCall {
   int64_t before = 0;
 };
 
+/// The first step with a number that is not finite: "step 3 (Scores)"; "" if there is none. What is
+/// hidden is -inf in the mask and behind it, and may be so nowhere else.
+std::string step_not_finite(const Explanation& e);
+
 /// The steps of a head of a model, from the inputs X to the output of the whole call, added to e.
 /// The projections are the model's; scores and what follows are computed again from them in
 /// float64.
@@ -74,7 +78,7 @@ struct ExplainedHead {
 };
 
 /// The steps of one head over a text. Errors: usage for a kind, layer or head that is not there, or
-/// more than 256 tokens; those of explain_call().
+/// more than 256 tokens; data for numbers that are not finite; those of explain_call().
 Explanation explain_head(const Subject& subject, const ExplainedHead& which);
 
 struct ExplainedCell {
@@ -89,7 +93,7 @@ struct ExplainedCell {
 
 /// The same of one query of a head over an image. Errors: usage for a kind, layer, head, cell or
 /// query that is not there, a cell where queries are of none, a query where they are cells, or more
-/// than 1,024 keys.
+/// than 1,024 keys; data for numbers that are not finite.
 Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which);
 
 /// For a terminal: each step with its formula, shape and at most 8 columns and 12 rows of numbers.

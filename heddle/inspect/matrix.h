@@ -27,6 +27,10 @@ struct Matrix {
 /// number at all, NaN or infinity; data for a file that cannot be read.
 Matrix parse_matrix(const std::string& text, const std::string& flag);
 
+/// Of what a model computes. what: "the attention weights of layer 0"    Errors: data, naming it
+/// and what may be the cause, unless they are finite.
+void check_finite(bool are_finite, const std::string& what);
+
 /// |to - from| / |from|, lengths of vectors of equal size; 0 where `from` is 0.
 double relative_change(std::span<const float> from, std::span<const float> to);
 

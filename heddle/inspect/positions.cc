@@ -9,7 +9,8 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/models/captioner.h"
-#include "heddle/ops/rope.h"
+#include "heddle/models/detector.h"
+#include "heddle/models/rotary.h"
 
 namespace heddle::inspect {
 namespace {
@@ -46,15 +47,23 @@ void fill_sinusoidal(PositionTable& t, const nn::SinusoidalOptions& o) {
   }
 }
 
-void fill_rotary(PositionTable& t, int64_t width, double base) {
+// Of a model that was stretched beyond the texts of its training.
+std::string stretched_about(const RotaryOptions& o) {
+  if (o.type == "default" || o.factor == 1) return "";
+  return fmt::format("; {} turn {:g} times as slowly, for longer texts (rope_type {})",
+                     o.type == "linear" ? "all pairs" : "the slow pairs", o.factor, o.type);
+}
+
+// positions: those of the model
+void fill_rotary(PositionTable& t, int64_t width, int64_t positions, const RotaryOptions& o) {
   check(width % 2 == 0, ErrorKind::shape,
         "rotary positions turn pairs of columns: the width must be even, not {}", width);
   t.columns = width / 2;
   t.about = fmt::format(
       "angles in radians, pos * {:g}^(-2i/d): queries and keys are turned by them, pair by pair, "
-      "and their product feels the difference alone",
-      base);
-  t.frequencies = rope_frequencies(width, base);
+      "and their product feels the difference alone{}",
+      o.theta, stretched_about(o));
+  t.frequencies = rope_frequencies(width, positions, o);
   for (int64_t i = 0; i < t.columns; ++i) t.names.push_back(fmt::format("pair {}", i));
   for (int64_t pos = 0; pos < t.positions; ++pos) {
     for (const double f : t.frequencies) {
@@ -80,6 +89,11 @@ const nn::Parameter* find_table(const nn::Parameters& parameters, const std::str
     }
   }
   return found;
+}
+
+bool has_parameter(const nn::Parameters& parameters, std::string_view end) {
+  return std::ranges::any_of(parameters.all(),
+                             [&](const auto& p) { return p->name().ends_with(end); });
 }
 
 // As many of the rows that were learned as are asked for, or all.
@@ -182,10 +196,25 @@ PositionTable image_table(const ImageModel& model, const nn::Parameters& paramet
     return grid_table(model, *learned, path, positions);
   }
   const std::vector<const nn::Parameter*> tables = window_biases(parameters);
+  if (tables.empty() && model.as<Detector>() != nullptr) {
+    const bool is_learned = has_parameter(parameters, "position_embedding.row_embeddings.weight");
+    fail(ErrorKind::data,
+         "{}: a model of type {} adds {} of a cell's row and column to the queries and keys of "
+         "each layer, on the grid that each image has of its own, so there is no such table",
+         path, model.config().type, is_learned ? "learned vectors" : "sines and cosines");
+  }
   check(!tables.empty(), ErrorKind::data,
         "{}: a {} has not learned a vector for each cell of an image, so there is no such table",
         path, model.config().type);
   return window_table(tables, path, positions);
+}
+
+void check_size(int64_t positions, int64_t width) {
+  check(positions >= 1 && width >= 1, ErrorKind::usage,
+        "{} positions of width {}: both must be at least 1", positions, width);
+  check(positions <= (int64_t{1} << 26) / width, ErrorKind::usage,
+        "{} positions of width {} are more numbers than a table may hold ({}); ask for fewer",
+        positions, width, int64_t{1} << 26);
 }
 
 // Beyond so many numbers they are packed in 16 bits, some 2.7 bytes each instead of 9.
@@ -195,18 +224,14 @@ constexpr size_t kMostNumbers = 1 << 22;
 }  // namespace
 
 PositionTable position_table(const PositionOptions& o) {
-  check(o.positions >= 1 && o.width >= 1, ErrorKind::usage,
-        "{} positions of width {}: both must be at least 1", o.positions, o.width);
-  check(o.positions <= (int64_t{1} << 26) / o.width, ErrorKind::usage,
-        "{} positions of width {} are more numbers than a table may hold ({}); ask for fewer",
-        o.positions, o.width, int64_t{1} << 26);
+  check_size(o.positions, o.width);
   PositionTable t{.kind = o.kind, .positions = o.positions, .columns = o.width};
   if (o.kind == "sinusoidal") {
     fill_sinusoidal(t, o.sinusoidal);
   } else if (o.kind == "rotary") {
     check(o.base > 1 && std::isfinite(o.base), ErrorKind::usage,
           "`base` is {}; rotary positions need a number above 1", o.base);
-    fill_rotary(t, o.width, o.base);
+    fill_rotary(t, o.width, o.positions, {.theta = o.base});
   } else if (o.kind == "none") {
     t.about = kNoneAbout;
     t.values.assign(t.positions * t.columns, 0.0f);
@@ -221,6 +246,38 @@ PositionTable position_table(const PositionOptions& o) {
 
 namespace {
 
+constexpr int64_t kMany = 128;  // of a model that takes any number
+
+// The zeros of a model that reads its tokens in turn.
+PositionTable recurrence_table(int64_t positions, int64_t width) {
+  PositionTable t = position_table({.kind = "none", .positions = positions, .width = width});
+  t.kind = "recurrence", t.about = kRecurrenceAbout;
+  return t;
+}
+
+// Of a model that reads tokens.
+PositionTable token_table(const LoadedModel& m, int64_t positions) {
+  if (const auto* turned = m.model->as<WithRotary>()) {
+    const WithRotary::Facts facts = turned->rotary();
+    PositionTable t{.kind = "rotary",
+                    .positions = positions > 0 ? positions : std::min(facts.positions, kMany)};
+    check_size(t.positions, facts.head_width);
+    fill_rotary(t, facts.head_width, facts.positions, facts.options);
+    return t;
+  }
+  const bool has_distances = has_parameter(m.parameters, "dec_attn.r_net.weight") ||
+                             has_parameter(m.parameters, "rel_attn.r");
+  check(!has_distances, ErrorKind::data,
+        "{}: a model of type {} adds nothing to the tokens: each head compares a query with how "
+        "far away a key is (relative positions), so there is no such table; heddle explain shows "
+        "those scores",
+        m.path, m.type);
+  if (m.model->as<WithMemory>() != nullptr) {
+    return recurrence_table(positions > 0 ? positions : kMany, m.model->width());
+  }
+  return learned_table(m.parameters, m.path, "", positions, 0);
+}
+
 // Of an encoder or a decoder.
 PositionTable stack_table(const LoadedModel& m, const std::string& stack, int64_t positions) {
   const EncoderDecoderFacts& facts = m.translator().facts();
@@ -228,25 +285,21 @@ PositionTable stack_table(const LoadedModel& m, const std::string& stack, int64_
   if (p.kind == "learned") {
     return learned_table(m.parameters, m.path, stack, positions, p.sinusoidal.offset);
   }
-  constexpr int64_t kMany = 128;  // of a model that takes any number
   const bool is_bounded = p.positions > 0 && p.positions < kAnyLength;
   if (positions == 0) positions = is_bounded ? p.positions : kMany;
+  const int64_t rows = p.width > 0 ? p.width : m.model->width();
+  if (p.kind == "recurrence") return recurrence_table(positions, rows);
   // Rotary positions turn the columns of a head.
-  const bool is_recurrent = p.kind == "recurrence";
   const bool is_of_decoder = stack == "decoder" || facts.encoder_attention_heads == 0;
   const int64_t heads =
       is_of_decoder ? facts.decoder_attention_heads : facts.encoder_attention_heads;
-  const int64_t rows = p.width > 0 ? p.width : m.model->width();
   const int64_t width = p.kind == "rotary" ? rows / heads : rows;
-  PositionTable t = position_table({.kind = is_recurrent ? "none" : p.kind,
+  PositionTable t = position_table({.kind = p.kind,
                                     .positions = positions,
                                     .width = width,
                                     .sinusoidal = p.sinusoidal,
                                     .base = p.rope_theta});
-  if (is_recurrent) t.kind = p.kind, t.about = kRecurrenceAbout;
-  const bool has_bias = std::ranges::any_of(m.parameters.all(), [](const auto& parameter) {
-    return parameter->name().ends_with("relative_attention_bias.weight");
-  });
+  const bool has_bias = has_parameter(m.parameters, "relative_attention_bias.weight");
   if (t.kind == "none" && has_bias) t.kind = "bias", t.about = kBiasAbout;
   return t;
 }
@@ -256,13 +309,15 @@ PositionTable stack_table(const LoadedModel& m, const std::string& stack, int64_
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions) {
   const LoadedModel m = load_model(model);
+  const bool has_two =
+      m.model->as<EncoderDecoder>() != nullptr && m.model->as<Captioner>() == nullptr;
+  check(stack.empty() || has_two, ErrorKind::usage,
+        "`stack` is {}, and {} has one stack; leave it out", stack, model);
   if (const auto* images = m.model->as<ImageModel>()) {
     return image_table(*images, m.parameters, m.path, positions);
   }
-  if (m.model->as<EncoderDecoder>() == nullptr) {
-    return learned_table(m.parameters, m.path, stack, positions, 0);
-  }
-  if (m.model->as<Captioner>() == nullptr) return stack_table(m, stack, positions);
+  if (m.model->as<EncoderDecoder>() == nullptr) return token_table(m, positions);
+  if (has_two) return stack_table(m, stack.empty() ? "encoder" : stack, positions);
   PositionTable t = stack_table(m, "decoder", positions);
   t.about += " (of the tokens of captions, not of the cells of an image)";
   return t;

@@ -38,11 +38,13 @@ struct PositionTable {
 /// width, which has no pairs.
 PositionTable position_table(const PositionOptions& options);
 
-/// The table of a model directory or run: the learned one of its encoder or decoder (`stack`, of
-/// other models, and of captioners, which have one decoder, ignored) or of the grid over its
-/// images, or the biases in its windows, or the computed one that its config names. positions 0: as
-/// many as there are learned ones, else max_position_embeddings. Errors: data if there is no such
-/// model, it has no such table, or more positions are asked for than were learned.
+/// The table of a model directory or run: the learned one of its encoder or decoder or of the grid
+/// over its images, or the biases in its windows, or the computed one that its config names, or the
+/// angles by which it turns its heads. stack: of a model with both; "": the encoder, where there is
+/// one. positions 0: as many as there are learned ones, else max_position_embeddings, of turned
+/// heads 128 of them at most. Errors: usage for a stack of a model that has one; data if there is
+/// no such model, it has no such table (saying what it has), or more positions are asked for than
+/// were learned.
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions);
 

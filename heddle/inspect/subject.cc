@@ -45,6 +45,13 @@ void add_alone(Side& side, const std::string& text) {
   side.tokens.push_back(text);
 }
 
+// A word that is only a space is called as its token is.
+void name_spaces(Side& side) {
+  for (Side::Word& word : side.words) {
+    if (word.text.empty()) word.text = side.tokens[static_cast<size_t>(word.begin)];
+  }
+}
+
 Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const Ends& ends) {
   Side side{.name = std::move(name), .tokens = {}, .words = {}};
   if (!ends.before.empty()) add_alone(side, ends.before);
@@ -61,6 +68,7 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   }
   if (begin < side.size() && !side.words.empty()) side.words.back().end = side.size();
   if (begin < side.size() && side.words.empty()) side.words.push_back({begin, side.size(), ""});
+  name_spaces(side);
   for (const std::string& token : ends.after) add_alone(side, token);
   return side;
 }
@@ -72,11 +80,14 @@ std::string without_spaces(const std::string& text) {
 }
 
 // The same of any tokenizer: what each token adds to the text so far. A space, or a change to or
-// from punctuation, begins a word; special tokens are words of their own.
+// from punctuation, begins a word; special tokens are words of their own. A character that is split
+// over tokens is of the one that ends it; those before show their bytes.
 Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
+  const DecodeOptions as_it_is{.clean_up = false};
   Side side{.name = "text", .tokens = {}, .words = {}};
   Ids so_far;
   std::string before;
+  size_t last = 0;  // word that a token added to
   bool is_new = true, was_mark = false, was_space = false;
   for (const int32_t id : ids) {
     if (tokenizer.is_special(id) || tokenizer.token(id).empty()) {
@@ -85,28 +96,38 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
       continue;
     }
     so_far.push_back(id);
-    const std::string whole = tokenizer.decode(so_far);
-    const auto same = std::mismatch(before.begin(), before.end(), whole.begin(), whole.end());
-    std::string added(same.second, whole.end());
-    before = whole;
+    std::string whole = tokenizer.decode(so_far, as_it_is);
+    const bool is_unfinished = whole.ends_with(kUnknownCharacter);
+    while (whole.ends_with(kUnknownCharacter)) {
+      whole.resize(whole.size() - kUnknownCharacter.size());
+    }
+    const std::string added =
+        whole.starts_with(before) ? whole.substr(before.size()) : tokenizer.token(id);
+    before = std::move(whole);
+    const std::string text = without_spaces(added);
     // A part of a character, or a token that shows nothing yet.
-    const bool is_part = added.empty() || added.find(kUnknownCharacter) != added.npos;
-    const std::string text = is_part ? tokenizer.token(id) : without_spaces(added);
+    const bool is_part = is_unfinished || added.empty(), is_space = !is_part && text.empty();
     const bool is_mark = is_punctuation(text);
-    is_new = is_new || (!is_part && (text.empty() || added[0] == ' ' || added[0] == '\n')) ||
-             is_mark != was_mark;
+    is_new = is_new || is_space || is_mark != was_mark || added.starts_with(' ') ||
+             added.starts_with('\n');
     if (is_new) side.words.push_back({side.size(), side.size(), ""});
-    if (text.empty()) {
+    if (is_space) {
       side.tokens.push_back(added.find('\n') == added.npos ? "(space)" : "(newline)");
     } else {
-      side.tokens.push_back((is_new || was_space ? "" : "+") + text);
+      side.tokens.push_back((is_new || was_space ? "" : "+") +
+                            (is_part ? tokenizer.token(id) : text));
     }
-    side.words.back().end = side.size();
-    side.words.back().text += text;
+    last = side.words.size() - 1;
+    side.words[last].end = side.size();
+    side.words[last].text += text;
     is_new = false;
     was_mark = is_mark;
-    was_space = text.empty();
+    was_space = is_space;
   }
+  // What ends within a character.
+  if (!so_far.empty())
+    side.words[last].text += tokenizer.decode(so_far, as_it_is).substr(before.size());
+  name_spaces(side);
   return side;
 }
 

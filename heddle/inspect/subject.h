@@ -19,7 +19,7 @@ namespace heddle::inspect {
 struct Side {
   struct Word {
     int64_t begin = 0, end = 0;  ///< tokens [begin, end); every token belongs to one word
-    std::string text;
+    std::string text;            ///< of one that is only a space its token: "(space)"
   };
   std::string name;                 ///< "source", "target", "written", "text"
   std::vector<std::string> tokens;  ///< for the reader; one that continues a word begins with "+"

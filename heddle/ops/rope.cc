@@ -77,10 +77,8 @@ std::vector<double> rope_frequencies(int64_t head_width, double theta) {
   return frequencies;
 }
 
-std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
-                                              const RotaryOptions& o) {
-  check(head_width % 2 == 0, ErrorKind::shape,
-        "rotary positions need heads of an even width, not {}; they turn pairs", head_width);
+std::vector<double> rope_frequencies(int64_t head_width, int64_t positions,
+                                     const RotaryOptions& o) {
   const auto original = static_cast<double>(o.original_positions.value_or(positions));
   std::vector<double> frequencies = rope_frequencies(head_width, o.theta);
   for (double& f : frequencies) {
@@ -92,8 +90,15 @@ std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positi
     }
     f = (1 - share) * f + share * f / o.factor;
   }
+  return frequencies;
+}
+
+std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
+                                              const RotaryOptions& options) {
+  check(head_width % 2 == 0, ErrorKind::shape,
+        "rotary positions need heads of an even width, not {}; they turn pairs", head_width);
   constexpr int64_t kMostPositions = 4096;  // further ones are computed when they come
-  return std::make_shared<const RopeTable>(std::move(frequencies),
+  return std::make_shared<const RopeTable>(rope_frequencies(head_width, positions, options),
                                            std::min(positions, kMostPositions));
 }
 

@@ -56,6 +56,10 @@ struct RotaryOptions {
   }
 };
 
+/// Those of a model of so many positions, as its options stretch them.
+std::vector<double> rope_frequencies(int64_t head_width, int64_t positions,
+                                     const RotaryOptions& options);
+
 /// A table of the first `positions`, for all layers of a model. Errors: shape if head_width is odd.
 std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
                                               const RotaryOptions& options);

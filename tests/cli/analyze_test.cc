@@ -51,6 +51,12 @@ TEST(PositionsCommand, bad_input_is_said) {
   expect_refused({"positions", "--positions", "100000000", "--width", "2"}, 2, "ask for fewer");
   expect_refused({"positions", "--kind", "rotary", "--base", "0"}, 2, "--base is 0");
   expect_refused({"positions", "no-such-model"}, 3, "no-such-model");
+  expect_refused({"positions", "--base", "100"}, 2, "--base is of rotary positions");
+  expect_refused({"positions", "--kind", "none", "--base", "100"}, 2, "--base is of rotary");
+  expect_refused({"positions", "--kind", "rotary", "--layout", "halves"}, 2, "--layout is of sinu");
+  expect_refused({"positions", "--kind", "rotary", "--frequencies", "paper"}, 2,
+                 "--frequencies is of sinusoidal positions");
+  expect_refused({"positions", "--stack", "decoder"}, 2, "--stack is of a model");
   expect_refused({"positions", "--page", (folder / "none" / "page.html").string()}, 3,
                  "does not exist");
   expect_refused({"positions", "--page", folder.path().string()}, 3, "it is a folder");
@@ -182,6 +188,24 @@ TEST_F(Analyze, an_update_on_several_ranks_is_predicted_by_the_closed_form) {
             std::string::npos);
 }
 
+// Blocks of a stage are its layers; shapes are those of one.
+TEST_F(Analyze, blocks_of_a_stage_are_layers_of_their_own_shapes) {
+  const auto printed = [](const char* size) {
+    return run_heddle({"analyze", size, "--image", "224"}).out;
+  };
+  const std::string swin = printed("swin-tiny"), resnet = printed("resnet50");
+  for (const char* line : {"swin.encoder.layers.2.blocks\n", "196 x 384 -> 196 x 1152 ",
+                           "swin.encoder.layers.0.blocks            112,347 x 2 = 224,694\n"}) {
+    EXPECT_NE(swin.find(line), swin.npos) << line << swin;
+  }
+  EXPECT_EQ(swin.find("1176 x 384"), swin.npos);  // six blocks below each other
+  for (const char* line : {"resnet.encoder.stages.0.layers\n", "3136 x 64 -> 3136 x 256 ",
+                           "layer.0.convolution linear "}) {
+    EXPECT_NE(resnet.find(line), resnet.npos) << line << resnet;
+  }
+  EXPECT_EQ(resnet.find("18816 x 64"), resnet.npos);
+}
+
 TEST_F(Analyze, bad_input_is_said) {
   const TempDir folder;
   write_file(folder / "config.json", "{\"model_type\": \"llama9\"}");
@@ -201,8 +225,16 @@ TEST_F(Analyze, bad_input_is_said) {
   expect_refused({"analyze", "base", "--kernel", "1"}, 2, "--kernel is 1");
   expect_refused({"analyze", "tiny", "--ranks", "3"}, 2, "3 ranks: a power of two");
   expect_refused({"analyze", "tiny", "--ranks", "2", "--link", "fast"}, 2, "such as 10GbE");
-  expect_refused({"analyze", "tiny", "--ranks", "2", "--update", "-1"}, 2, "an update of -1");
-  expect_refused({"analyze", "tiny", "--ranks", "2", "--exchange", "-1"}, 2, "at least 0");
+  expect_refused({"analyze", "tiny", "--ranks", "0"}, 2, "0 ranks: a power of two");
+  for (const char* seconds : {"-1", "0", "nan"}) {
+    expect_refused({"analyze", "tiny", "--ranks", "2", "--update", seconds}, 2, "--update is ");
+  }
+  expect_refused({"analyze", "tiny", "--ranks", "2", "--exchange", "-1"}, 2, "--exchange is -1");
+  expect_refused({"analyze", "tiny", "--ranks", "2", "--latency", "-1"}, 2, "--latency is -1");
+  expect_refused({"analyze", "tiny", "--d", "0"}, 2, "--d is '0'");
+  expect_refused({"analyze", "tiny", "--n", "0"}, 2, "--n is '0'");
+  expect_refused({"analyze", "vit-base", "--length", "5"}, 2, "--length and --window are of texts");
+  expect_refused({"analyze", "vit-base", "--target-length", "5"}, 2, "leave --target-length out");
 }
 
 }  // namespace

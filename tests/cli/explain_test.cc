@@ -69,6 +69,9 @@ TEST_F(Explain, bad_input_is_an_error_that_says_what_to_do) {
   expect_error({"--q", "1"}, 2, "--q and --k go together");
   expect_error({"--q", "1 x", "--k", "1 2"}, 2, "'x' in row 1");
   expect_error({"--scores", "1", "--score", "additive"}, 2, "--score is 'additive'");
+  expect_error({"--scores", "1", "--score", "gaussian"}, 2, "--score says how --q and --k");
+  expect_error({"--q", "1e200 1", "--k", "1e200 2"}, 2, "step 3 (Scores) are not finite");
+  expect_error({"--scores", "1e300", "--divide", "1e-300"}, 2, "step 2 (Divided)");
   expect_error({"--scores", "1", "--page", "/no/such/folder/a.html"}, 3, "/no/such/folder");
   expect_error({model()}, 2, "--text is missing");
   expect_error({model(), "--text", " "}, 2, "--text is empty");

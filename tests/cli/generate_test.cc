@@ -343,6 +343,30 @@ TEST_F(GenerateCommand, attention_of_characters_names_spaces_and_line_ends) {
   EXPECT_NE(result.out.find(tokens), std::string::npos) << result.out;
 }
 
+// é is C3 A9 and the zebra F0 9F A6 93, each byte a token: a word is what its tokens say together.
+TEST_F(GenerateCommand, attention_of_bytes_has_the_words_of_the_text) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  write_language_model(model, "{}", false);
+  write_file(model + "/tokenizer.json",
+             R"({"model": {"type": "BPE", "merges": [], "vocab": {"a": 0, "b": 1, "Ġ": 2, "Ã": 3,
+                 "©": 4, "ð": 5, "Ł": 6, "¦": 7, "ĵ": 8}},
+                 "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+                 "decoder": {"type": "ByteLevel"}})");
+  const CliResult result = run_heddle(
+      {"attention", model, "--text", "aé  🦓 b", "--from", "🦓", "--to", "aé", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json side = Json::parse(result.out).at("sides").as_array()[0];
+  std::vector<std::string> words;
+  for (const Json& word : side.at("words").as_array()) {
+    words.push_back(word.as_array()[2].as_string());
+  }
+  EXPECT_EQ(words, (std::vector<std::string>{"aé", "(space)", "🦓", "b"}));
+  EXPECT_EQ(
+      side.at("tokens").dump(),
+      R"x(["a", "+Ã", "+é", "(space)", "(space)", "ð", "+Ł", "+¦", "+🦓", "(space)", "b"])x");
+}
+
 // The tokenizer finds words; special tokens of others are words of their own.
 TEST_F(GenerateCommand, attention_and_explanation_of_a_text_name_its_words) {
   const CliResult table =

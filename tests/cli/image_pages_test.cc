@@ -227,6 +227,24 @@ TEST_F(ImagePages, analysis_counts_what_a_vit_computes_at_each_size) {
   refused({"analyze", "tiny", "--image", "8,16"}, 2, "reads no images");
 }
 
+// Six queries 16 wide, three classes and none: what their states become is work too.
+TEST_F(ImagePages, analysis_counts_the_heads_of_a_detector) {
+  const std::string detr = (folder / "detr").string();
+  write_vision_model(detr, "detr");
+  const CliResult result = run_heddle({"analyze", detr, "--image", "64", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  int64_t flops = 0;
+  const Json json = Json::parse(result.out);
+  for (const Json& step : json.at("steps").as_array()) {
+    const std::string part = step.get_string("part"), name = step.get_string("name");
+    if (part == "bbox_predictor.layers" || part == "class_labels_classifier") {
+      flops += step.get_int("flops");
+    }
+    EXPECT_FALSE(name.starts_with("bbox_predictor") || name.starts_with("class_labels")) << name;
+  }
+  EXPECT_EQ(flops, 2 * 6 * (16 * 16 + 16 * 16 + 16 * 4 + 16 * 4));
+}
+
 TEST_F(ImagePages, augmentation_page_shows_every_setting_and_repeats_itself) {
   const std::vector<std::string> words = {"augment",       image, image,    "-o",      page,
                                           "--random-crop", "2",   "--flip", "--draws", "3",

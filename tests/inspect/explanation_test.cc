@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/attention_maps.h"
@@ -33,6 +34,29 @@ TEST(Explanation, scores_112_and_96_divided_by_8_give_weights_088_and_012) {
   EXPECT_NEAR(step_of(e, "sum").result.at(0, 1), 0.1192029220221177, 1e-15);
   const double first = step_of(explain_matrices(scores("112 96", 1)), "weights").result.at(0, 0);
   EXPECT_NEAR(1 - first, 1.1e-7, 0.05e-7);  // e^-16
+}
+
+// Nothing that is not finite may pass for what the mask hides.
+TEST(Explanation, numbers_that_are_not_finite_are_refused) {
+  const TemporaryFolder folder;
+  nn::Parameters parameters(1);
+  const auto gpt2 = make_model(
+      nn::Scope(parameters),
+      Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
+                      "n_layer": 1, "n_head": 2})"));
+  for (auto& p : parameters.all()) {
+    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    p->changed(true);
+  }
+  save_model(folder / "model", *gpt2, parameters);
+  const Subject subject =
+      Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});
+  expect_error(ErrorKind::data, {"step 1 (Hidden states)", "not finite", "damaged"},
+               [&] { explain_head(subject, {}); });
+  ExplainedMatrices given;
+  given.q = given.k = parse("1e200");
+  expect_error(ErrorKind::usage, {"step 3 (Scores)", "too large"},
+               [&] { explain_matrices(given); });
 }
 
 TEST(Explanation, gaussian_kernel_looks_up_the_nearest_numbers_and_the_product_the_largest) {

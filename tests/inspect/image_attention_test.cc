@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "heddle/inspect/images/image_attention.h"
 #include "heddle/models/registry.h"
+#include "tests/base/temporary.h"
 #include "tests/cli/vision_model.h"
 
 namespace heddle::inspect {
@@ -87,6 +90,72 @@ TEST_F(ImageAttention, every_cell_is_a_query_once_and_a_roll_out_through_windows
       EXPECT_NEAR(sum, 1, 1e-5);  // of f32
     }
   }
+}
+
+// A + I with rows of sum 1, of a call with one head.
+std::vector<double> mixed(const ImageSubject& subject, const ImageHead& head) {
+  const ImageCall& call = subject.calls()[head.call];
+  const int64_t n = subject.grids()[call.queries].cells();
+  std::vector<double> a(n * n);
+  size_t at = 0;
+  for (const AttentionWindow& window : call.windows) {
+    for (const int32_t query : window.queries) {
+      for (const int32_t key : window.keys) {
+        const float w = head.weights[at++];
+        if (query >= 0 && key >= 0) a[query * n + key] = w;
+      }
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    a[i * n + i] += 1;
+    const double sum = std::accumulate(a.begin() + i * n, a.begin() + (i + 1) * n, 0.0);
+    for (int64_t j = 0; j < n; ++j) a[i * n + j] /= sum;
+  }
+  return a;
+}
+
+// Three rows and columns become two: of the first two cells, and of the last one with padding.
+TEST_F(ImageAttention, roll_out_goes_back_through_a_merge_of_an_odd_grid) {
+  testing::write_vision_model(model_, "swin");
+  Json config = Json::load(model_ + "/config.json");
+  config["image_size"] = 12, config["patch_size"] = 4, config["window_size"] = 2;
+  config["depths"] = config["num_heads"] = Json::Array{1, 1};
+  nn::Parameters parameters(3);
+  save_model(model_, *make_model(nn::Scope(parameters), config), parameters);
+  const ImageSubject subject(model_, read_image(testing::fixture_image("rgb.png")), "rgb.png", {});
+  const ImageMaps maps = image_maps(subject, {.importance = false});
+  ASSERT_EQ(maps.heads.size(), 2u);
+  ASSERT_EQ(subject.grids().front().cells(), 9);
+  ASSERT_EQ(subject.grids().back().cells(), 4);
+  const std::vector<double> fine = mixed(subject, maps.heads[0]),
+                            coarse = mixed(subject, maps.heads[1]);
+  constexpr int64_t kMergedInto[9] = {0, 0, 1, 0, 0, 1, 2, 2, 3}, kOf[4] = {4, 2, 2, 1};
+  for (int64_t r = 0; r < 4; ++r) {
+    for (int64_t j = 0; j < 9; ++j) {
+      double wanted = 0;
+      for (int64_t cell = 0; cell < 9; ++cell) {
+        const int64_t merged = kMergedInto[cell];
+        wanted += coarse[r * 4 + merged] / static_cast<double>(kOf[merged]) * fine[cell * 9 + j];
+      }
+      EXPECT_NEAR(maps.rollout->mean[(1 + r) * 9 + j], wanted, 1e-6) << r << " " << j;  // of f32
+    }
+  }
+}
+
+TEST_F(ImageAttention, weights_that_are_not_finite_are_a_data_error) {
+  testing::write_vision_model(model_);
+  Json config = Json::load(model_ + "/config.json");
+  config["architectures"] = Json::Array{"ViTModel"};
+  nn::Parameters parameters(3);
+  const auto model = make_model(nn::Scope(parameters), config);
+  for (auto& p : parameters.all()) {
+    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    p->changed(true);
+  }
+  save_model(model_, *model, parameters);
+  const ImageSubject subject(model_, read_image(testing::fixture_image("rgb.png")), "rgb.png", {});
+  expect_error(ErrorKind::data, {"layer 0, head 0", "not finite"},
+               [&] { image_maps(subject, {.importance = false}); });
 }
 
 // What is classified is a mean of cells, so a row of that mean stands before the others.

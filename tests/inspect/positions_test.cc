@@ -124,7 +124,7 @@ TEST(Positions, images_have_those_of_their_grid) {
   const std::string model = (folder / "model").string();
   for (const std::string name : {"vit", "deit"}) {
     testing::write_vision_model(model, name);
-    const PositionTable t = model_positions(model, "encoder", 0);
+    const PositionTable t = model_positions(model, "", 0);
     const auto file = testing::vision_fixture(name);
     const std::vector<float> wanted = floats(file, name + ".embeddings.position_embeddings");
     EXPECT_EQ(t.kind, "grid");
@@ -136,7 +136,7 @@ TEST(Positions, images_have_those_of_their_grid) {
   const std::string cct = (folder / "cct").string();
   write_model(cct, R"({"model_type": "cct", "image_size": 16, "hidden_size": 16,
       "num_hidden_layers": 1, "num_attention_heads": 2})");
-  const PositionTable t = model_positions(cct, "encoder", 2);
+  const PositionTable t = model_positions(cct, "", 2);
   EXPECT_EQ(t.kind, "grid");
   EXPECT_EQ(t.columns, 16);
   EXPECT_NE(t.about.find("positional_emb"), t.about.npos) << t.about;
@@ -149,7 +149,7 @@ TEST(Positions, those_of_columns_and_rows_are_shown_cell_by_cell) {
   write_model(model, R"({"model_type": "vit", "image_size": [8, 12], "patch_size": 4,
       "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
       "two_dimensional_positions": true})");
-  const PositionTable t = model_positions(model, "encoder", 0);
+  const PositionTable t = model_positions(model, "", 0);
   EXPECT_EQ(t.kind, "axes");
   ASSERT_EQ(t.positions, 1 + 2 * 3);
   ASSERT_EQ(t.columns, 8);
@@ -171,7 +171,7 @@ TEST(Positions, those_of_columns_and_rows_are_shown_cell_by_cell) {
       }
     }
   }
-  EXPECT_EQ(model_positions(model, "encoder", 2).positions, 2);
+  EXPECT_EQ(model_positions(model, "", 2).positions, 2);
 }
 
 // transformers' row of a query and a key is (line of the query - line of the key + side - 1) *
@@ -193,7 +193,7 @@ TEST(Positions, biases_of_windows_lie_around_the_query) {
   }
   ASSERT_EQ(tables, 2);
   save_model(model, *made, parameters);
-  const PositionTable t = model_positions(model, "encoder", 0);
+  const PositionTable t = model_positions(model, "", 0);
   EXPECT_EQ(t.kind, "window");
   EXPECT_EQ(t.window, 3);
   EXPECT_EQ(t.names, (std::vector<std::string>{"0.0", "1.0", "1.1"}));
@@ -207,17 +207,66 @@ TEST(Positions, biases_of_windows_lie_around_the_query) {
   EXPECT_EQ(at("-2 +0", 0), 4 * 5 + 2);    // above
   EXPECT_EQ(at("+2 -1", 1), 100 + 2 * 3);  // below, to the left: of the first of two heads
   EXPECT_EQ(at("+2 -1", 2), 100 + 2 * 3 + 1);
-  EXPECT_EQ(model_positions(model, "encoder", 4).positions, 4);
+  EXPECT_EQ(model_positions(model, "", 4).positions, 4);
   expect_error(ErrorKind::data, {"26 positions", "the model learned 25"},
-               [&] { model_positions(model, "encoder", 26); });
+               [&] { model_positions(model, "", 26); });
 }
 
 TEST(Positions, queries_of_a_detector_are_none) {
   const TempDir folder;
   const std::string model = (folder / "model").string();
   testing::write_vision_model(model, "detr");
-  expect_error(ErrorKind::data, {"detr", "no such table"},
-               [&] { model_positions(model, "encoder", 0); });
+  expect_error(ErrorKind::data, {"detr", "sines and cosines of a cell's row", "no such table"},
+               [&] { model_positions(model, "", 0); });
+}
+
+TEST(Positions, relative_ones_of_language_models_are_said) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  for (const char* config :
+       {R"({"model_type": "xlnet", "vocab_size": 40, "d_model": 12, "n_layer": 1, "n_head": 3,
+            "d_inner": 20})",
+        R"({"model_type": "transfo-xl", "vocab_size": 40, "d_model": 12, "d_embed": 12,
+            "n_layer": 1, "n_head": 3, "d_head": 4, "d_inner": 20, "cutoffs": [10],
+            "div_val": 1})"}) {
+    write_model(model, config);
+    expect_error(ErrorKind::data, {"how far away a key is", "relative positions"},
+                 [&] { model_positions(model, "", 0); });
+  }
+}
+
+// Those of the paper; of Llama 3.1 waves longer than a context of training are stretched, those
+// shorter than a quarter of it stay.
+TEST(Positions, heads_of_llama_are_turned_by_the_angles_of_their_config) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string();
+  const std::string common = R"(, "vocab_size": 40, "hidden_size": 16, "intermediate_size": 20,
+      "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+      "max_position_embeddings": 512, "rope_theta": 10000.0)";
+  for (const char* type : {"llama", "mistral", "mixtral", "qwen2", "qwen3"}) {
+    write_model(model, fmt::format(R"({{"model_type": "{}"{}}})", type, common));
+    const PositionTable t = model_positions(model, "", 3);
+    EXPECT_EQ(t.kind, "rotary") << type;
+    EXPECT_EQ(t.positions, 3);
+    EXPECT_EQ(t.columns, 4);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_DOUBLE_EQ(t.frequencies[i], std::pow(10000.0, -2.0 * static_cast<double>(i) / 8));
+      EXPECT_FLOAT_EQ(t.values[8 + i], static_cast<float>(2 * t.frequencies[i]));
+    }
+  }
+  EXPECT_EQ(model_positions(model, "", 0).positions, 128);
+  write_model(model, R"({"model_type": "llama")" + common +
+                         R"(, "rope_scaling": {"rope_type": "linear", "factor": 4.0}})");
+  EXPECT_DOUBLE_EQ(model_positions(model, "", 1).frequencies[1], 0.1 / 4);
+  write_model(model, R"({"model_type": "llama")" + common +
+                         R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+      "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 100}})");
+  const PositionTable t = model_positions(model, "", 1);
+  EXPECT_DOUBLE_EQ(t.frequencies[0], 1);         // 15.9 waves in 100 positions
+  EXPECT_DOUBLE_EQ(t.frequencies[2], 0.01 / 8);  // 0.16
+  EXPECT_NE(t.about.find("8 times as slowly"), t.about.npos) << t.about;
+  expect_error(ErrorKind::usage, {"decoder", "one stack"},
+               [&] { model_positions(model, "decoder", 1); });
 }
 
 TEST(Positions, recurrence_tells_order_without_any) {
@@ -231,6 +280,9 @@ TEST(Positions, recurrence_tells_order_without_any) {
     EXPECT_NE(t.about.find("one after the other"), t.about.npos) << t.about;
   }
   EXPECT_EQ(model_positions(model, "encoder", 0).positions, 128);  // any number is taken
+  write_model(model, R"({"model_type": "rnn_lm", "vocab_size": 30, "embedding_size": 8,
+      "hidden_size": 8})");
+  EXPECT_EQ(model_positions(model, "", 2).kind, "recurrence");
 }
 
 TEST(Positions, captioner_has_those_of_its_words_alone) {
@@ -241,11 +293,11 @@ TEST(Positions, captioner_has_those_of_its_words_alone) {
       "norm": "group", "norm_groups": 2, "layer_type": "plain", "stem": "cifar",
       "downsample": "pool", "embedding_size": 4, "hidden_sizes": [8], "depths": [0]})";
   write_model(model, common + "}");
-  const PositionTable t = model_positions(model, "encoder", 2);
+  const PositionTable t = model_positions(model, "", 2);
   EXPECT_EQ(t.kind, "recurrence");
   EXPECT_NE(t.about.find("of the tokens of captions"), t.about.npos) << t.about;
   write_model(model, common + R"(, "decoder_type": "transformer", "decoder_attention_heads": 2})");
-  EXPECT_EQ(model_positions(model, "encoder", 2).kind, "sinusoidal");
+  EXPECT_EQ(model_positions(model, "", 2).kind, "sinusoidal");
 }
 
 }  // namespace

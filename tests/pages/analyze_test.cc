@@ -1,6 +1,7 @@
 // The page of heddle analyze, driven in a browser.
 #include <gtest/gtest.h>
 
+#include "heddle/base/json/json.h"
 #include "tests/pages/browser.h"
 #include "tests/support/cli_runner.h"
 
@@ -35,6 +36,25 @@ TEST(AnalyzePage, base_model_is_told_step_by_step) {
     reader.check(!text.includes("undefined") && !text.includes("NaN"), "no holes");
   )js",
         8);
+}
+
+TEST(AnalyzePage, several_ranks_are_a_table_as_printed) {
+  const TempDir folder;
+  const std::vector<std::string> words = {"tiny",       "--ranks", "4",      "--update", "0.5",
+                                          "--exchange", "0.5",     "--link", "125MB/s"};
+  std::vector<std::string> printed = words;
+  printed.insert(printed.begin(), "analyze");
+  const std::string text = run_heddle(printed).out;
+  drive(write(folder, words), "const printed = " + Json(text).dump() + ";" + R"js(
+    const rows = [...reader.find('[aria-label="ranks"] tbody').rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+    reader.equal(rows.length, 3, "1, 2 and 4 ranks");
+    reader.equal(rows[0].slice(0, 2).concat(rows[0][6]), ["1", "500.00 ms", "100.0 %"], "of one");
+    const lines = printed.split("\n").map((line) => line.trim().replace(/\s+/g, " "));
+    reader.check(rows.every((row) => lines.includes(row.join(" "))), "each row is printed too");
+    reader.check(document.body.textContent.includes("An update on several ranks over 125MB/s"), "what it is of");
+    reader.check(document.body.textContent.includes("t(R) = t(1) / R + exchange"), "how");
+  )js",
+        5);
 }
 
 TEST(AnalyzePage, image_in_windows_with_a_measured_curve_fits_a_phone) {

@@ -10,6 +10,11 @@ namespace {
 
 constexpr int kSwinLayers = 4;  // of the fixture: two stages of two blocks
 
+// Each canvas says what it shows, or is left out where its button does.
+constexpr const char* kCanvases = R"js(
+    reader.equal([...document.querySelectorAll("canvas")].filter((c) => !(c.getAttribute("role") === "img" && c.getAttribute("aria-label")) && !c.hasAttribute("aria-hidden")).length, 0, "canvases without a name");
+)js";
+
 class ImagePage : public PageTest {
  protected:
   void write(std::vector<std::string> words) {
@@ -70,10 +75,11 @@ TEST_F(ImagePage, rows_of_heads_and_of_the_roll_out_sum_to_one) {
     reader.check(JSON.stringify(before) !== JSON.stringify(largest), "which is another");
     await reader.click(reader.button("All heads", reader.picker("View")));
     reader.equal(document.querySelectorAll("#view button canvas").length, 6, "a map for each head");
+    reader.check(reader.find("#page .columns canvas").getAttribute("aria-label").endsWith("rgb.png"), "the image");
     await reader.click('#view button[aria-label="layer 0, head 1"]');
     reader.equal(reader.find("#page h2").textContent, "Layer 0, head 1", "which is shown large");
-  )js",
-        7);
+  )js" + std::string(kCanvases),
+        9);
 }
 
 TEST_F(ImagePage, swin_shows_the_window_of_a_cell_and_what_its_mask_hides) {
@@ -134,14 +140,29 @@ TEST_F(ImagePage, sizes_of_images_are_compared) {
   check_layout(path_);
 }
 
+TEST_F(ImagePage, classes_of_images_are_listed_with_their_pictures) {
+  write({"classify", model(), image_, fixture_image("420.jpg")});
+  drive_both(R"js(
+    reader.equal(reader.find("h1").textContent, "Classes of images", "what they are of");
+    reader.equal([...reader.find('[aria-label="images"] tbody').rows].length, 2, "a row an image");
+    reader.check(!/texts?/.test(heddle.main.textContent), "no text is meant: " + heddle.main.textContent);
+    const picture = reader.find("#page section img");
+    await reader.until(() => picture.complete && picture.naturalWidth, "the picture");
+    reader.equal([picture.alt, picture.naturalWidth], [reader.find("#text").textContent, 12], "the picture, as the model sees it");
+    reader.equal(JSON.parse((await reader.saved('[data-export="json"]')).text).texts.some((one) => one.png), false, "pictures are not saved");
+  )js",
+             5);
+  check_layout(path_);
+}
+
 TEST_F(ImagePage, augmentation_holds) {
   write({"augment", image_, fixture_image("420.jpg"), "--image-edge", "24", "--flip"});
   drive(path_, R"js(
     const canvases = [...document.querySelectorAll("[data-section] canvas")];
     reader.check(canvases.length > 60, "images: " + canvases.length);
     reader.check(reader.colors('[data-section^="cutmix"] canvas') > 8, "an image is drawn");
-  )js",
-        2);
+  )js" + std::string(kCanvases),
+        3);
   check_layout(path_);
 }
 

@@ -34,7 +34,7 @@ class Layout : public PageTest {
 };
 
 TEST_F(Layout, analysis_of_a_translator_holds) {
-  write({"analyze", "base", "--length", "128", "--page", path_});
+  write({"analyze", "base", "--length", "128", "--ranks", "4", "--update", "1", "--page", path_});
   check_layout(path_, R"js(
     await reader.click(reader.button("bf16", reader.picker("Numbers in")));
     await reader.layout("bf16");

@@ -75,7 +75,7 @@ TEST_F(PositionsPage, heads_of_windows_are_pictures_around_their_query) {
   const std::string model = (folder / "swin").string();
   write_vision_model(model, "swin");
   write({model});
-  const auto table = inspect::model_positions(model, "encoder", 0);
+  const auto table = inspect::model_positions(model, "", 0);
   const int64_t side = 2 * table.window - 1, right = side * table.window - table.window + 1;
   drive(path,
         fmt::format(R"js(

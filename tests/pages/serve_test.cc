@@ -102,6 +102,9 @@ class ServePage : public PageTest {
 TEST_F(ServePage, translates_while_one_writes_and_shows_which_words_go_together) {
   const std::string answers = write();
   drive_both(answers + "const wanted = " + wanted_.dump() + ";" + R"js(
+    const paths = reader.find("#paths").textContent, uses = heddle.data.models.map((model) => model.use);
+    reader.equal(["/v1/translations", "/v1/completions", "/v1/embeddings", "/v1/images/detect"].map((path) => paths.includes(path)),
+      ["translation", "generation", "embedding", "object-detection"].map((use) => uses.includes(use)), "where programs ask: " + paths);
     await type("a dog");
     await type("a dog  runs ");
     reader.equal(asked.at(-1), ["/v1/translations", {model: "en-de", text: "a dog runs", beam: 4, n_best: 4, alignment: "hard"}], "the request");
@@ -118,7 +121,7 @@ TEST_F(ServePage, translates_while_one_writes_and_shows_which_words_go_together)
     await type(" ");
     reader.equal(reader.find("#translation").textContent, "", "nothing of nothing");
   )js",
-             7);
+             8);
 }
 
 TEST_F(ServePage, text_grows_as_it_comes) {

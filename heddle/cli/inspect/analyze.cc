@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
@@ -22,7 +23,7 @@ struct Flags {
   inspect::Workload workload;
   std::vector<int64_t> images;
   int64_t patch = 1;
-  inspect::LayerSizes sizes{.n = 0, .d = 0};
+  inspect::LayerSizes sizes{.n = 0, .d = 0};  // 0: those of the model
   bool measure = false, json = false;
   double seconds = 8;
   int threads = 0;
@@ -84,10 +85,11 @@ std::string shape(const std::vector<int64_t>& sizes) {
   return fmt::format("{}", fmt::join(sizes, " x "));
 }
 
-// The sum over layers, or that of one where all are alike.
-std::string of_layers(int64_t sum, int64_t layers) {
-  if (layers == 1 || sum % layers != 0) return format_count(sum);
-  return fmt::format("{} x {} = {}", format_count(sum / layers), layers, format_count(sum));
+// The sum over the layers of a part, or that of one where all are alike: each step is of as many.
+std::string of_layers(int64_t sum, const std::set<int64_t>& layers) {
+  const int64_t count = layers.size() == 1 ? *layers.begin() : 1;
+  if (count == 1 || sum % count != 0) return format_count(sum);
+  return fmt::format("{} x {} = {}", format_count(sum / count), count, format_count(sum));
 }
 
 std::string steps_text(const Analysis& a) {
@@ -113,10 +115,11 @@ std::string parameters_text(const Analysis& a) {
   std::string text = "\nparameters\n";
   for (size_t i = 0; i < a.steps.size();) {
     const std::string& part = a.steps[i].part;
-    int64_t sum = 0, layers = 1;
+    int64_t sum = 0;
+    std::set<int64_t> layers;
     for (; i < a.steps.size() && a.steps[i].part == part; ++i) {
       sum += a.steps[i].parameters;
-      layers = std::max(layers, a.steps[i].layers);
+      if (a.steps[i].parameters > 0) layers.insert(a.steps[i].layers);
     }
     if (sum > 0) text += fmt::format("  {:38}  {}\n", part, of_layers(sum, layers));
   }
@@ -383,7 +386,8 @@ void run(Flags f) {
   const std::optional<RanksCost> ranks = ranks_cost(f.ranks, analysis);
   if (!f.page.empty()) {
     write_page("analyze", "the costs", f.page,
-               inspect::analysis_page(f.name, analysis, layers, sizes_json(images)));
+               inspect::analysis_page(f.name, analysis, layers, sizes_json(images),
+                                      ranks ? page_json(*ranks) : Json()));
   }
   if (f.json) {
     Json json = inspect::to_json(analysis);
@@ -423,8 +427,9 @@ void add_analyze(Subcommand& app) {
   command.add_setting("--patch", flags.patch, "that is cut into patches of so many pixels squared");
   command.add_option("--window", w.window,
                      "self-attention within blocks of so many positions (of an image: squared)");
-  command.add_option("--n", flags.sizes.n, "positions in the table of layers [the length]");
-  command.add_option("--d", flags.sizes.d, "width in the table of layers [the model's]");
+  command.add_option("--n", flags.sizes.n, "positions in the table of layers [the length]")
+      .positive();
+  command.add_option("--d", flags.sizes.d, "width in the table of layers [the model's]").positive();
   command.add_setting("--kernel", flags.sizes.kernel, "positions that its convolution sees");
   command.add_setting("--reach", flags.sizes.reach, "positions that its restricted attention sees");
   const Option measure =

@@ -1,6 +1,8 @@
 // The flags, the table and the JSON of a prediction for several ranks.
 #include "heddle/cli/inspect/analyze_ranks.h"
 
+#include <cmath>
+
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/bench/roof.h"
@@ -19,6 +21,17 @@ constexpr double kUsualExchange = 0.75;
 // One rank's time over that of all ranks together.
 double efficiency(const RanksCost& cost, const inspect::RankedUpdate& u) {
   return cost.updates.front().seconds() / (static_cast<double>(u.ranks) * u.seconds());
+}
+
+constexpr const char* kFormula =
+    "t(R) = t(1) / R + exchange + wire - hidden; wire: gradients and weights, each (R - 1) / R * "
+    "bytes / rate + buckets * log2(R) * latency;";
+constexpr const char* kMeaning =
+    "hidden: the sums of gradients that leave while the backward pass of a rank's one shard goes "
+    "on; exchange: what sending takes of the cores that compute";
+
+std::string title_of(const RanksCost& cost) {
+  return fmt::format("an update on several ranks over {} (one rank: {})", cost.link, cost.update);
 }
 
 }  // namespace
@@ -41,13 +54,19 @@ void add_ranks_flags(Subcommand& command, RanksFlags& flags) {
 }
 
 std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& a) {
-  if (flags.ranks == 0) return std::nullopt;
+  if (!flags.ranks) return std::nullopt;
+  check(std::isfinite(flags.latency) && flags.latency >= 0, ErrorKind::usage,
+        "--latency is {}; it must be at least 0, in microseconds", flags.latency);
   const double exchange = flags.exchange.value_or(kUsualExchange / num_threads());
+  check(std::isfinite(exchange) && exchange >= 0, ErrorKind::usage,
+        "--exchange is {}; it must be at least 0, in nanoseconds", exchange);
   RanksCost cost{.link = fmt::format("{} of {:g} us, {:.3g} ns a byte, gradients in {}", flags.link,
                                      flags.latency, exchange, flags.wire),
                  .update = "as given"};
-  double seconds = flags.update;
-  if (seconds == 0) {
+  double seconds = flags.update.value_or(0);
+  check(!flags.update || (std::isfinite(seconds) && seconds > 0), ErrorKind::usage,
+        "--update is {}; it must be above 0, in seconds", seconds);
+  if (!flags.update) {
     const auto flops =
         static_cast<double>(a.attention.has_flash ? a.training_flash_flops : a.training_flops);
     const Precision precision = resolve_precision("auto");
@@ -59,7 +78,7 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
                               flops / 1e9, 100 * kUsualShare, dtype_name(precision.compute),
                               counted(num_threads(), "thread"));
   }
-  cost.updates = inspect::ranked_updates(seconds, a.gradient_buckets, flags.ranks,
+  cost.updates = inspect::ranked_updates(seconds, a.gradient_buckets, *flags.ranks,
                                          {.bytes_per_second = inspect::link_rate(flags.link),
                                           .latency = flags.latency * 1e-6,
                                           .gradients = wire_type(flags.wire),
@@ -68,11 +87,9 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
 }
 
 std::string to_text(const RanksCost& cost) {
-  std::string text = fmt::format(
-      "\nan update on several ranks over {} (one rank: {})\n  "
-      "{:>6}{:>15}{:>15}{:>15}{:>15}{:>15}{:>12}{:>15}\n",
-      cost.link, cost.update, "ranks", "compute", "exchange", "wire", "of it hidden", "update",
-      "efficiency", "sent by each");
+  std::string text = fmt::format("\n{}\n  {:>6}{:>15}{:>15}{:>15}{:>15}{:>15}{:>12}{:>15}\n",
+                                 title_of(cost), "ranks", "compute", "exchange", "wire",
+                                 "of it hidden", "update", "efficiency", "sent by each");
   for (const inspect::RankedUpdate& u : cost.updates) {
     text += fmt::format(
         "  {:>6}{:>12.2f} ms{:>12.2f} ms{:>12.2f} ms{:>12.2f} ms{:>12.2f} ms{:>10.1f} %{:>12.1f} "
@@ -80,11 +97,7 @@ std::string to_text(const RanksCost& cost) {
         u.ranks, 1e3 * u.compute, 1e3 * u.exchange, 1e3 * u.wire, 1e3 * u.hidden, 1e3 * u.seconds(),
         100 * efficiency(cost, u), static_cast<double>(u.bytes) / 1e6);
   }
-  return text +
-         "  t(R) = t(1) / R + exchange + wire - hidden; wire: gradients and weights, each "
-         "(R - 1) / R * bytes / rate + buckets * log2(R) * latency;\n"
-         "  hidden: the sums of gradients that leave while the backward pass of a rank's one shard "
-         "goes on; exchange: what sending takes of the cores that compute\n";
+  return text + fmt::format("  {}\n  {}\n", kFormula, kMeaning);
 }
 
 Json to_json(const RanksCost& cost) {
@@ -98,6 +111,13 @@ Json to_json(const RanksCost& cost) {
                          {"efficiency", efficiency(cost, u)},
                          {"bytes_sent", u.bytes}});
   });
+}
+
+Json page_json(const RanksCost& cost) {
+  return Json::object({{"title", title_of(cost)},
+                       {"updates", to_json(cost)},
+                       {"formula", kFormula},
+                       {"meaning", kMeaning}});
 }
 
 }  // namespace heddle::cli

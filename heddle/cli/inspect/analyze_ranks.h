@@ -13,11 +13,11 @@
 namespace heddle::cli {
 
 struct RanksFlags {
-  int64_t ranks = 0;  ///< 0: not asked for
+  std::optional<int64_t> ranks = {};  ///< none: not asked for
   std::string link = "10GbE";
   std::string wire = "f32";             ///< how gradients are sent
   double latency = 50;                  ///< microseconds
-  double update = 0;                    ///< seconds of an update on one rank; 0: from FLOPs
+  std::optional<double> update = {};    ///< seconds of an update on one rank; none: from FLOPs
   std::optional<double> exchange = {};  ///< nanoseconds of the cores for a byte; none: as is usual
 };
 
@@ -29,7 +29,7 @@ struct RanksCost {
   std::vector<inspect::RankedUpdate> updates = {};
 };
 
-/// Nothing where flags.ranks is 0. Without flags.update the time of one rank is that of the FLOPs
+/// Nothing without flags.ranks. Without flags.update the time of one rank is that of the FLOPs
 /// at the share of this CPU's peak that training usually has.
 /// Errors: usage for flags that cannot be, or where the peak of this CPU is not known
 std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Analysis& analysis);
@@ -37,5 +37,7 @@ std::optional<RanksCost> ranks_cost(const RanksFlags& flags, const inspect::Anal
 /// A table, a line for each number of ranks.
 std::string to_text(const RanksCost& cost);
 Json to_json(const RanksCost& cost);
+/// The table for a page, with what stands over and under it.
+Json page_json(const RanksCost& cost);
 
 }  // namespace heddle::cli

@@ -28,6 +28,8 @@ inspect::Explanation explain_given(const Flags& flags) {
         "--score is '{}'; dot or gaussian is needed", flags.score);
   check(flags.q.empty() == flags.k.empty(), ErrorKind::usage,
         "--q and --k go together; give both, or --scores");
+  check(flags.scores.empty() || flags.command.get_option("--score").count() == 0, ErrorKind::usage,
+        "--score says how --q and --k give scores, and --scores are given; leave one of them out");
   inspect::ExplainedMatrices given;
   given.score = flags.score == "dot" ? inspect::Score::dot : inspect::Score::gaussian;
   if (!flags.q.empty()) given.q = inspect::parse_matrix(flags.q, "--q");

@@ -11,10 +11,24 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string model, stack = "encoder", page;
+  std::string model, stack, page;
   inspect::PositionOptions options{.positions = 0, .width = 0};
   bool json = false;
+  Option layout, frequencies, base;
 };
+
+// What says nothing of such positions is no flag of theirs.
+void check_flags(const Flags& f) {
+  check(f.stack.empty() || !f.model.empty(), ErrorKind::usage,
+        "--stack is of a model; give one, or leave it out");
+  const auto refuse = [&](const Option& option, const char* kind) {
+    check(option.count() == 0 || f.options.kind == kind, ErrorKind::usage,
+          "{} is of {} positions; leave it out, or ask for --kind {}", option.name(), kind, kind);
+  };
+  refuse(f.layout, "sinusoidal");
+  refuse(f.frequencies, "sinusoidal");
+  refuse(f.base, "rotary");
+}
 
 // As many as are easily read, or make a good picture.
 inspect::PositionTable make_table(const Flags& f) {
@@ -46,6 +60,7 @@ void run(const Flags& f) {
   check(f.options.positions >= 0 && f.options.width >= 0, ErrorKind::usage,
         "--positions is {} and --width {}; they must be at least 1", f.options.positions,
         f.options.width);
+  check_flags(f);
   wants_page(f.page);
   const inspect::PositionTable table = make_table(f);
   if (!f.page.empty()) {
@@ -75,16 +90,21 @@ void add_positions(Subcommand& app) {
                      "rows; 0: 10, on a page 128 or all that the model has");
   command.add_option("--width", o.width, "width of the vectors; 0: 8, on a page 128")
       .excludes(model);
-  command
-      .add_setting("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
-      .one_of({"interleaved", "halves"})
-      .excludes(model);
-  command.add_setting("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
-      .one_of({"paper", "tensor2tensor"})
-      .excludes(model);
-  command.add_setting("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
-      .excludes(model);
-  command.add_setting("--stack", flags.stack, "whose learned table").one_of({"encoder", "decoder"});
+  flags.layout = command
+                     .add_setting("--layout", o.sinusoidal.layout,
+                                  "sines and cosines in turn, or in two halves")
+                     .one_of({"interleaved", "halves"})
+                     .excludes(model);
+  flags.frequencies =
+      command
+          .add_setting("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
+          .one_of({"paper", "tensor2tensor"})
+          .excludes(model);
+  flags.base =
+      command.add_setting("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
+          .excludes(model);
+  command.add_option("--stack", flags.stack, "whose positions, of a model with both [encoder]")
+      .one_of({"encoder", "decoder"});
   command.add_flag("--json", flags.json, "one line of JSON");
   add_page_flag(command, flags.page, "write a page instead of printing the table");
 }

@@ -119,13 +119,14 @@ void run_images(const Flags& flags, const Precision& precision, bool has_page, d
         "{} is for texts; leave it out, or the images", flags.is_pair ? "--pair" : "--text");
   const ImageReader reader = load_image_reader(flags.text.model);
   const std::vector<std::string> labels = class_names(reader.model());
-  inspect::ClassPage page(flags.text.model, labels, class_scale(reader.model()), flags.top);
+  inspect::ClassPage page(flags.text.model, labels, class_scale(reader.model()), flags.top,
+                          "image");
   for_images({"classify", flags.images, flags.text.lines.skip_bad, flags.text.json}, group,
              {reader.model(), reader.processor}, [&](const ReadImages& read, Results out) {
                const auto all = classify(reader, read.images, precision);
                for (size_t i = 0; i < all.size(); ++i) {
                  print_one(labels, all[i], flags, out, read.paths[i]);
-                 if (has_page) page.add(read.paths[i], all[i]);
+                 if (has_page) page.add(read.paths[i], all[i], &read.images[i]);
                }
              });
   if (!has_page) return;

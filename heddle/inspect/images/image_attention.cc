@@ -11,6 +11,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/attention_rollout.h"
+#include "heddle/inspect/matrix.h"
 
 namespace heddle::inspect {
 namespace {
@@ -164,22 +165,24 @@ struct FusedHeads {
   }
 };
 
-// A share of a cell of the smaller grid is shared out among those that it was made of.
+// A share of a cell of the smaller grid is shared out among those that were merged into it: two by
+// two, fewer at an odd edge, behind which the merging pads.
 std::vector<double> spread(const std::vector<double>& row, const CellGrid& from,
                            const CellGrid& to) {
+  check(from.size.height == (to.size.height + 1) / 2 && from.size.width == (to.size.width + 1) / 2,
+        ErrorKind::internal, "{} x {} cells are not merged into {} x {}", to.size.height,
+        to.size.width, from.size.height, from.size.width);
   std::vector<double> result(static_cast<size_t>(to.cells()));
   const int64_t tokens = std::ssize(from.tokens);
   for (int64_t t = 0; t < tokens; ++t) result[t] = row[t];
   for (int64_t y = 0; y < from.size.height; ++y) {
-    const int64_t y0 = y * to.size.height / from.size.height,
-                  y1 = std::max(y0 + 1, (y + 1) * to.size.height / from.size.height);
+    const int64_t y1 = std::min(2 * y + 2, to.size.height);
     for (int64_t x = 0; x < from.size.width; ++x) {
-      const int64_t x0 = x * to.size.width / from.size.width,
-                    x1 = std::max(x0 + 1, (x + 1) * to.size.width / from.size.width);
+      const int64_t x1 = std::min(2 * x + 2, to.size.width);
       const double each =
-          row[tokens + y * from.size.width + x] / static_cast<double>((y1 - y0) * (x1 - x0));
-      for (int64_t v = y0; v < y1; ++v) {
-        for (int64_t u = x0; u < x1; ++u) result[tokens + v * to.size.width + u] += each;
+          row[tokens + y * from.size.width + x] / static_cast<double>((y1 - 2 * y) * (x1 - 2 * x));
+      for (int64_t v = 2 * y; v < y1; ++v) {
+        for (int64_t u = 2 * x; u < x1; ++u) result[tokens + v * to.size.width + u] += each;
       }
     }
   }
@@ -297,6 +300,9 @@ void gather(const ImageSubject& subject, size_t c, const nn::AttentionCall& seen
     size_t at = 0;
     for (size_t s = 0; s < windows.size(); ++s) {
       const Tensor weights = seen.weights(static_cast<int64_t>(s), h);
+      check_finite(std::all_of(weights.data<float>(), weights.data<float>() + weights.elements(),
+                               [](float w) { return std::isfinite(w); }),
+                   fmt::format("the attention weights of {}, head {}", call.title, h));
       if (gatherer) gatherer->add(windows[s], weights);
       if (fused != nullptr) fused->add(windows[s], weights, at, call.heads);
       at += static_cast<size_t>(weights.elements());

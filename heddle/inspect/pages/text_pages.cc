@@ -9,6 +9,8 @@
 #include "heddle/base/rounded.h"
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/text_stream.h"
+#include "heddle/inspect/pages/detection_page.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::inspect {
 namespace {
@@ -128,24 +130,29 @@ void FillPage::add(const std::string& text, const std::vector<std::vector<Fill>>
 }
 
 ClassPage::ClassPage(const std::string& model, const std::vector<std::string>& labels,
-                     ClassScale scale, int64_t top)
-    : TextPage("Classes of texts", "classes.js", model, kPageTexts),
+                     ClassScale scale, int64_t top, const std::string& unit)
+    : TextPage("Classes of " + unit + "s", "classes.js", model, kPageTexts),
       top_(std::min(top, kPageCandidates)) {
+  page_.data["unit"] = unit;
   page_.data["labels"] = labels;
   page_.data["scale"] = scale == ClassScale::softmax   ? "softmax"
                         : scale == ClassScale::sigmoid ? "sigmoid"
                                                        : "none";
 }
 
-void ClassPage::add(const std::string& text, const std::vector<double>& p) {
+void ClassPage::add(const std::string& text, const std::vector<double>& p, const Image* image) {
   if (!take()) return;
   std::vector<int64_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](int64_t i) { return p[i]; });
   order.resize(std::min(order.size(), static_cast<size_t>(top_)));
   const auto with_p = [&](int64_t i) { return Json::Array{i, p[i]}; };
-  page_.data["texts"].push_back(Json::object(
-      {{"text", shortened(text, kPageCharacters)}, {"classes", json_list(order, with_p)}}));
+  Json one = Json::object(
+      {{"text", shortened(text, kPageCharacters)}, {"classes", json_list(order, with_p)}});
+  if (image != nullptr && texts() < kPageImages) {
+    one["png"] = base64_text(encode_png(page_image(*image)));
+  }
+  page_.data["texts"].push_back(std::move(one));
 }
 
 WordClassPage::WordClassPage(const std::string& model, const std::vector<std::string>& labels)

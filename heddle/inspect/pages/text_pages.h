@@ -10,6 +10,7 @@
 #include "heddle/infer/perplexity.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/vision/image.h"
 
 namespace heddle::inspect {
 
@@ -47,14 +48,15 @@ class FillPage : public TextPage {
   std::string mask_;
 };
 
-/// The likeliest classes of each text.
+/// The likeliest classes of each text, or image.
 class ClassPage : public TextPage {
  public:
-  /// top: classes of each text that are shown.
+  /// top: classes of each text that are shown    unit: "text" or "image"
   ClassPage(const std::string& model, const std::vector<std::string>& labels, ClassScale scale,
-            int64_t top);
-  /// p: of the labels, in their order
-  void add(const std::string& text, const std::vector<double>& p);
+            int64_t top, const std::string& unit = "text");
+  /// p: of the labels, in their order    image: whose file `text` is; the page holds the first
+  /// kPageImages
+  void add(const std::string& text, const std::vector<double>& p, const Image* image = nullptr);
 
  private:
   int64_t top_;

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "heddle/models/family.h"
+#include "heddle/models/rotary.h"
 #include "heddle/nn/block.h"
-#include "heddle/ops/rope.h"
 
 namespace heddle {
 
@@ -210,7 +210,7 @@ struct LlamaKind {
 };
 
 /// The model of a family, named by its prefix: "Llama".
-class LlamaStack : public LanguageModel {
+class LlamaStack : public LanguageModel, public WithRotary {
  public:
   static HubFamily family_of(const std::string& family, bool misreads_tokenizers = false) {
     return {.heads = {{Head::next_token, family + "ForCausalLM"},
@@ -242,6 +242,7 @@ class LlamaStack : public LanguageModel {
     }
   }
 
+  Facts rotary() const override { return {c_.head_width(), c_.max_position_embeddings, c_.rope}; }
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
