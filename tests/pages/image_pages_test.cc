@@ -2,6 +2,8 @@
 // explained; sizes compared; augmentation.
 #include <gtest/gtest.h>
 
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/models/registry.h"
 #include "tests/cli/vision_model.h"
 #include "tests/pages/browser.h"
 
@@ -104,6 +106,30 @@ TEST_F(ImagePage, swin_shows_the_window_of_a_cell_and_what_its_mask_hides) {
     reader.check(reader.tooWide() <= 0, "no wider than the window");
   )js",
              4 + kSwinLayers);
+}
+
+// Of 3 x 3 cells the first two rows and columns are merged into one: the middle cell is in the
+// first.
+TEST_F(ImagePage, clicked_cell_of_a_roll_out_asks_for_what_it_was_merged_into) {
+  model("swin");
+  Json config = Json::load(model_ + "/config.json");
+  config["image_size"] = 12, config["patch_size"] = 4, config["window_size"] = 2;
+  nn::Parameters parameters(3);
+  save_model(model_, *make_model(nn::Scope(parameters), config), parameters);
+  write({"attention", model_, image_});
+  drive(path_, R"js(
+    await reader.click(reader.button("Roll-out", reader.picker("View")));
+    const canvas = reader.find(".cell-map canvas"), box = canvas.getBoundingClientRect(), query = () => reader.find("#query").textContent;
+    const click = async (x, y) => {
+      canvas.dispatchEvent(new MouseEvent("click", {clientX: box.left + x * box.width, clientY: box.top + y * box.height, bubbles: true}));
+      await reader.wait();
+    };
+    await click(0.5, 0.5);
+    reader.equal(query(), "row 0, column 0", "the middle");
+    await click(0.5, 0.9);
+    reader.equal(query(), "row 1, column 0", "below it");
+  )js",
+        2);
 }
 
 TEST_F(ImagePage, attention_holds) {
