@@ -1,7 +1,9 @@
 // Attention on numbers of your own: a soft look-up in a table, and a mask over four tokens.
 // usage: attention [HEIGHT]
 
-#include <cstdlib>
+#include <charconv>
+#include <cmath>
+#include <string_view>
 
 #include "heddle/ops/attention.h"
 
@@ -53,11 +55,19 @@ void look_back() {
   }
 }
 
+float height_of(std::string_view text) {
+  float height = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), height);
+  heddle::check(error == std::errc() && end == text.data() + text.size() && std::isfinite(height),
+                heddle::ErrorKind::usage, "HEIGHT is '{}'; it must be a number", text);
+  return height;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    look_up(argc > 1 ? std::strtof(argv[1], nullptr) : 162);
+    look_up(argc > 1 ? height_of(argv[1]) : 162);
     look_back();
   } catch (const heddle::Error& error) {
     fmt::print(stderr, "attention: {}\n", error.what());

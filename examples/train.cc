@@ -1,7 +1,8 @@
 // A training loop of one's own: a small GPT learns to write five digits backwards.
 // usage: train [UPDATES]
-#include <cstdlib>
+#include <charconv>
 #include <random>
+#include <string_view>
 
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/models/registry.h"
@@ -75,11 +76,20 @@ void train(int64_t updates) {
   fmt::print("{:.1f} % right after training\n", 100 * accuracy(model));
 }
 
+int64_t updates_of(std::string_view text) {
+  int64_t updates = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), updates);
+  heddle::check(error == std::errc() && end == text.data() + text.size() && updates >= 1,
+                heddle::ErrorKind::usage, "UPDATES is '{}'; it must be a whole number from 1 on",
+                text);
+  return updates;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    train(argc > 1 ? std::atoll(argv[1]) : 400);
+    train(argc > 1 ? updates_of(argv[1]) : 400);
   } catch (const heddle::Error& error) {
     fmt::print(stderr, "train: {}\n", error.what());
     return error.exit_code();

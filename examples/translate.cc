@@ -1,8 +1,8 @@
 // Loads a model directory (or a training run) and translates standard input, a line at a time.
 // usage: translate MODEL < source > target
-#include <iostream>
 #include <string>
 
+#include "heddle/base/files/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 
@@ -15,9 +15,9 @@ int main(int argc, char** argv) {
     const heddle::LoadedModel model = heddle::load_translation_model(argv[1]);
     const heddle::TranslateOptions options{.search = {.beam = 5},
                                            .precision = heddle::resolve_precision("auto")};
-    int64_t number = 0;
-    for (std::string line; std::getline(std::cin, line);) {
-      const auto result = heddle::translate_lines(model, {&line, 1}, options, ++number);
+    heddle::LineReader input("-");  // with or without '\r' before the '\n'
+    for (std::string line; input.next(line);) {
+      const auto result = heddle::translate_lines(model, {&line, 1}, options, input.line_number());
       fmt::print("{}\n", result[0].text);
     }
   } catch (const heddle::Error& error) {

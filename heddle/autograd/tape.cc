@@ -2,6 +2,7 @@
 #include "heddle/autograd/tape.h"
 
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "heddle/autograd/dry_run.h"
@@ -14,6 +15,7 @@ namespace {
 struct Edge {
   TapePlace place;
   Leaf* leaf = nullptr;
+  Shape shape = {};
 };
 
 struct TapeStep {
@@ -26,10 +28,18 @@ struct TapeStep {
   bool is_recomputed = false;
 };
 
+// Steps of all threads' tapes have numbers of their own, so that a place names its tape too: each
+// tape has a range of them, which lasts a year at 100,000 steps a second.
+int64_t first_step_of_a_tape() {
+  constexpr int64_t kSteps = int64_t{1} << 42, kTapes = int64_t{1} << 21;
+  static std::atomic<int64_t> tapes = 0;
+  return tapes.fetch_add(1) % kTapes * kSteps;
+}
+
 struct Tape {
   const std::function<void(const DryOp&)>* dry_run = nullptr;
   std::vector<TapeStep> steps;
-  int64_t first = 0;  // number of steps[0]: places of tapes that were emptied lie below it
+  int64_t first = first_step_of_a_tape();  // number of steps[0]: those before it were taken off
   bool recording = true;
   bool check_finite = false;
   const std::string* layer = nullptr;
@@ -54,7 +64,10 @@ void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* co
                 {},
                 static_cast<int32_t>(outputs.size()),
                 std::move(backward)};
-  for (const Tensor& input : inputs) step.inputs.push_back({input.place(), input.leaf()});
+  step.inputs.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    step.inputs.push_back({input.place(), input.leaf(), input.shape()});
+  }
   const auto number = the_tape.first + static_cast<int64_t>(the_tape.steps.size());
   the_tape.steps.push_back(std::move(step));
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -79,7 +92,11 @@ void add_to(Tensor& sum, const Tensor& grad) {
 void add_to_leaf(Leaf& leaf, const Tensor& grad) {
   if (const auto* asking = FinalGradients::current()) asking->check_open(leaf);
   if (leaf.grad.defined()) {
-    kernels().add(leaf.grad.rows(), grad.rows(), leaf.grad.rows());
+    const Rows sum = leaf.grad.rows(), more = grad.rows();
+    check(sum.rows == more.rows && sum.width == more.width, ErrorKind::shape,
+          "the gradient of '{}' is {}, what is to be added to it {}", leaf.name, leaf.grad.shape(),
+          grad.shape());
+    kernels().add(sum, more, sum);
   } else if (grad.dtype() == DType::f32 && grad.contiguous() && grad.storage().use_count() <= 2) {
     leaf.grad = grad.detached();  // nobody else holds it: no copy
   } else {
@@ -88,9 +105,17 @@ void add_to_leaf(Leaf& leaf, const Tensor& grad) {
   }
 }
 
+bool is_on_tape(const Tensor& x) {
+  const int64_t at = x.place().step - the_tape.first;
+  return at >= 0 && at < std::ssize(the_tape.steps);
+}
+
 bool leads_to_leaf(const Tensor& x) {
-  check(x.place().step < 0 || x.place().step >= the_tape.first, ErrorKind::internal,
-        "a tensor of shape {} comes from a tape that was emptied; compute it again", x.shape());
+  check(
+      x.place().step < 0 || is_on_tape(x), ErrorKind::internal,
+      "a tensor of shape {} comes from a tape that was emptied, or from another thread's; compute "
+      "it again, in this thread",
+      x.shape());
   return x.leaf() != nullptr || x.place().step >= 0;
 }
 
@@ -121,12 +146,15 @@ void pass_on(const TapeStep& step, Grads grads, int64_t first,
              std::vector<std::vector<Tensor>>& slots) {
   const ProfiledStep profiled("sum of gradients", step.profiled_layer);
   for (size_t j = 0; j < grads.size(); ++j) {
-    if (!grads[j].defined()) continue;
     const Edge& edge = step.inputs[j];
+    if (!grads[j].defined() || (edge.leaf == nullptr && edge.place.step < 0)) continue;
     const Tensor g = std::move(grads[j]);
+    check(g.shape() == edge.shape, ErrorKind::shape,
+          "op '{}' gave its input {}, {}, a gradient of shape {}", step.name, j + 1, edge.shape,
+          g.shape());
     if (edge.leaf != nullptr) {
       add_to_leaf(*edge.leaf, g);
-    } else if (edge.place.step >= 0) {
+    } else {
       add_to(slots[edge.place.step - first][edge.place.slot], g);
     }
   }
@@ -231,8 +259,9 @@ void record_many(const char* name, std::span<const Tensor> inputs,
 }
 
 void backward(const Tensor& loss, float seed) {
-  check(loss.place().step >= the_tape.first, ErrorKind::internal,
-        "backward from a tensor that is not on the tape; does the loss depend on a parameter?");
+  check(is_on_tape(loss), ErrorKind::internal,
+        "backward from a tensor that is not on the tape of this thread; does the loss depend on a "
+        "parameter, and was it computed here?");
   const int64_t first = the_tape.first;
   const Tensor dy = Tensor::full(loss.shape(), seed, loss.dtype());
   std::vector<TapeStep> steps = take_steps();

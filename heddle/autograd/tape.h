@@ -17,7 +17,7 @@ struct Leaf {
 };
 
 using Grads = std::vector<Tensor>;  ///< one for each input, undefined where none is needed
-/// From the gradient of the output to those of the inputs.
+/// From the gradient of the output to those of the inputs, of their shapes.
 using Backward = std::function<Grads(const Tensor& dy)>;
 /// The same for several outputs; a gradient is undefined if nothing used that output.
 using BackwardMany = std::function<Grads(std::span<const Tensor> dys)>;
@@ -58,7 +58,8 @@ void record_many(const char* name, std::span<const Tensor> inputs,
                  std::initializer_list<Tensor*> outputs, BackwardMany backward);
 
 /// Runs the tape backwards from `loss` (gradient `seed` in every element), adds gradients to the
-/// leaves, and empties the tape. Errors: internal if loss is not on the tape.
+/// leaves, and empties the tape. Errors: internal if loss is not on the tape of this thread; shape,
+/// naming the op, for a gradient of another shape than its input.
 void backward(const Tensor& loss, float seed = 1.0f);
 
 /// f(inputs), of which only the inputs are kept: the backward pass calls f again, records it, and

@@ -66,8 +66,8 @@ class EncoderDecoder : public Model {
       : Model(facts.decoder_layers, width), facts_(facts) {}
 
   const EncoderDecoderFacts& facts() const { return facts_; }
-  /// From the decoder's states to the logits of the next token.
-  const nn::OutputProjection& output() const { return *heads_.output; }
+  /// From the decoder's states to the logits of the next token. Errors: data if there is no head.
+  const nn::OutputProjection& output() const { return heads_.token_output(); }
   /// See TokenModel::positions(); of both sides.
   virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const {
     return counted_positions(ids);

@@ -3,9 +3,15 @@
 
 namespace heddle {
 
+const nn::OutputProjection& Heads::token_output() const {
+  check(output.has_value(), ErrorKind::data,
+        "a model is needed that predicts tokens; the head of this one does not");
+  return *output;
+}
+
 Tensor Heads::token_logits(const Tensor& rows, const nn::Run& run) const {
-  check(output.has_value(), ErrorKind::internal, "this model predicts no tokens");
-  return (*output)(transform ? transform(rows, run) : rows, run);
+  const nn::OutputProjection& logits = token_output();
+  return logits(transform ? transform(rows, run) : rows, run);
 }
 
 std::vector<ModelOutput> Model::forward(const ModelInput& input, const nn::Run& run) const {

@@ -16,12 +16,12 @@ namespace heddle {
 
 /// Rows of one kind (nn::TokenRows, nn::ImageRows, feature frames), of sequences that lie end to
 /// end. A view. A kind is any struct with `segments`, `rows` (for dropout; may be null) and kName,
-/// what its rows are called: "tokens".
+/// what its rows are called: "tokens". Errors: shape if it has no segments.
 struct ModelInput {
   template <class Kind>
   requires requires { Kind::kName; }
   ModelInput(const Kind& kind)
-      : segments(*kind.segments),
+      : segments(given(kind.segments, Kind::kName)),
         rows(kind.rows),
         kind_(&kind),
         type_(typeid(Kind)),
@@ -39,6 +39,12 @@ struct ModelInput {
   const std::shared_ptr<const RowIds>& rows;
 
  private:
+  static const Segments& given(const Segments* segments, const char* name) {
+    check(segments != nullptr, ErrorKind::shape,
+          "{} have no segments, which say where each sequence begins", name);
+    return *segments;
+  }
+
   const void* kind_;
   const std::type_info& type_;
   const char* name_;
@@ -72,7 +78,9 @@ struct Heads {
   /// ObjectPredictions.
   OfRows object_classes = {}, boxes = {};
 
-  /// Logits of tokens for rows of h: [n, vocab]. Errors: internal if there is no `output`.
+  /// `output`. Errors: data if the head predicts no tokens.
+  const nn::OutputProjection& token_output() const;
+  /// Logits of tokens for rows of h: [n, vocab]. Errors: the same.
   Tensor token_logits(const Tensor& rows, const nn::Run& run) const;
 };
 

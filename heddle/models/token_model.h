@@ -40,8 +40,8 @@ class TokenModel : public Model {
   Tensor hidden(const ModelInput& input, const nn::Run& run) const final {
     return hidden(input.as<nn::TokenRows>(), run);
   }
-  /// From states to the logits of the next token, where the head predicts tokens.
-  const nn::OutputProjection& output() const { return *heads_.output; }
+  /// From states to the logits of the next token. Errors: data if the head predicts no tokens.
+  const nn::OutputProjection& output() const { return heads_.token_output(); }
   /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
   /// counts otherwise. ids: [n]
   virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const {

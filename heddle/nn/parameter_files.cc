@@ -320,6 +320,7 @@ void add_quantized(const Parameter& p, std::vector<NamedTensorView>& views) {
 }  // namespace
 
 void Parameters::save(const std::string& path, DType dtype) const {
+  check_saved(dtype);
   std::vector<NamedTensorView> views;
   std::list<std::vector<float>> copies;         // of what lies otherwise in the file
   std::list<std::vector<std::byte>> converted;  // of another dtype

@@ -223,7 +223,7 @@ class Parameters {
       const std::function<void(const std::string&, const Shape&, const float*)>& f) const;
   /// Writes model.safetensors in f32, bf16 or f16. Of rounded weights the file holds the rounded
   /// form (docs/models.md), and vectors beside them in f32. Errors: system for a full disk; data
-  /// for values beyond f16.
+  /// for values beyond f16; usage for another dtype.
   void save(const std::string& path, DType dtype = DType::f32) const;
 
  private:

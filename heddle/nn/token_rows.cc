@@ -2,6 +2,7 @@
 #include "heddle/nn/token_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "heddle/kernels/kernels.h"
 #include "heddle/ops/embedding.h"
@@ -9,6 +10,14 @@
 namespace heddle::nn {
 
 std::vector<int32_t> TokenRows::positions() const {
+  check(segments != nullptr, ErrorKind::shape,
+        "tokens have no segments, which say where each sequence begins");
+  const auto check_count = [&](const char* what, size_t count) {
+    check(count == 0 || std::cmp_equal(count, segments->rows()), ErrorKind::shape,
+          "there are {} {} for {} tokens", count, what, segments->rows());
+  };
+  check_count("position ids", position_ids.size());
+  check_count("token types", types.size());
   if (position_ids.empty()) return segments->positions();
   return {position_ids.begin(), position_ids.end()};
 }

@@ -49,7 +49,8 @@ struct TokenRows {
   std::shared_ptr<const Visibility> visibility = nullptr;
   const TokenOrder* order = nullptr;  ///< of models that take one; null: that of the text
 
-  /// [rows] `position_ids`, or counted.
+  /// [rows] `position_ids`, or counted. Errors: shape if there are no segments, or positions or
+  /// types of another number than the rows.
   std::vector<int32_t> positions() const;
   /// The rows of the `answers`.
   std::vector<int32_t> answering() const;

@@ -57,8 +57,8 @@ struct AttentionOptions {
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in
 /// the lengths: the weights are never stored (Dao et al. 2022). q: [query rows, heads * d], k, v:
 /// [key rows, key_heads * d], any row strides, one dtype returns: [query rows, heads * d]; a query
-/// that sees no key gives zeros Errors: shape if sizes or numbers of segments do not fit. Source:
-/// Vaswani et al. 2017, eq. (1).
+/// that sees no key gives zeros Errors: shape if sizes or numbers of segments do not fit, or
+/// key_rows are no rows of k. Source: Vaswani et al. 2017, eq. (1).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options);
 /// Queries first .. first + count - 1 of a segment; a count of -1: up to the last.

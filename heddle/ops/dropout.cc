@@ -1,6 +1,8 @@
 // Dropout: the mask is computed again for the gradient, never kept.
 #include "heddle/ops/dropout.h"
 
+#include <utility>
+
 namespace heddle {
 
 std::shared_ptr<const RowIds> RowIds::of(std::span<const int32_t> rows) const {
@@ -18,9 +20,13 @@ DropoutSpec DropoutSpec::of_head(int64_t head) const {
 }
 
 Dropout DropoutSpec::over(int64_t row_count) const {
-  if (p <= 0) return {};
-  check(rows && static_cast<int64_t>(rows->sample.size()) == row_count, ErrorKind::internal,
-        "dropout over {} rows got the ids of {}", row_count, rows ? rows->sample.size() : 0);
+  if (p == 0) return {};
+  check(p > 0 && p < 1, ErrorKind::usage, "dropout of {}; it must be at least 0 and below 1", p);
+  const size_t samples = rows ? rows->sample.size() : 0;
+  const size_t positions = rows ? rows->position.size() : 0;
+  check(std::cmp_equal(samples, row_count) && positions == samples, ErrorKind::shape,
+        "dropout over {} rows got {} numbers of samples and {} positions", row_count, samples,
+        positions);
   return {p, key, rows->sample.data(), rows->position.data(), of_samples};
 }
 
@@ -32,7 +38,7 @@ DropoutSpec DropoutSource::operator()(double p, const std::string& site,
 }
 
 Tensor dropout(const Tensor& x, const DropoutSpec& spec) {
-  if (spec.p <= 0) return x;
+  if (spec.p == 0) return x;
   Tensor y = empty_like(x);
   const Rows in = x.rows();
   kernels().dropout(in, spec.over(in.rows), y.rows());

@@ -31,7 +31,8 @@ struct DropoutSpec {
 
   /// The same rows with other numbers, those of a head.
   DropoutSpec of_head(int64_t head) const;
-  /// For a kernel over `row_count` rows. Errors: internal if the row ids are of another number.
+  /// For a kernel over `row_count` rows. Errors: usage unless 0 <= p < 1; shape if the row ids are
+  /// of another number.
   Dropout over(int64_t row_count) const;
 };
 

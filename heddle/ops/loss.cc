@@ -50,6 +50,12 @@ void check_targets(std::span<const int32_t> targets, int64_t rows, int64_t vocab
   }
 }
 
+void check_pair(const char* name, const Tensor& x, const Tensor& target) {
+  check(x.shape() == target.shape() && target.dtype() == DType::f32, ErrorKind::shape,
+        "{}: what is predicted is {}, the target {} {}; it must be of the same shape, in f32", name,
+        x.shape(), target.shape(), dtype_name(target.dtype()));
+}
+
 // dy is the gradient of the loss tensor, 1 unless somebody scaled the loss.
 Tensor times(const Tensor& grad, const Tensor& dy) {
   const float factor = dy.item();
@@ -191,6 +197,12 @@ class FusedLoss {
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias,
                                   std::span<const int32_t> targets,
                                   const CrossEntropyOptions& options) {
+  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) &&
+            (x.dtype() == w.dtype() || w.dtype() == DType::f32),
+        ErrorKind::shape,
+        "linear_cross_entropy: x is {} {}, the weight is {} {}; the last axes must be equal",
+        x.shape(), dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
+  check_bias("linear_cross_entropy", bias, w.size(0));
   check_targets(targets, x.size(0), w.size(0), options);
   FusedLoss loss(x, w, bias, targets, options);
   CrossEntropy out = loss.run();
@@ -221,9 +233,7 @@ CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> target
 }
 
 CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale) {
-  check(logits.shape() == targets.shape(), ErrorKind::shape,
-        "soft_cross_entropy: logits {} and targets {} differ in shape", logits.shape(),
-        targets.shape());
+  check_pair("soft_cross_entropy", logits, targets);
   const int64_t rows = logits.size(0), classes = logits.size(1);
   const Tensor d = Tensor::empty(logits.shape(), DType::f32);  // log p until it is the gradient
   kernels().log_softmax(logits.rows(), d.rows());
@@ -248,8 +258,7 @@ CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, flo
 }
 
 CrossEntropy squared_error(const Tensor& x, const Tensor& target, float grad_scale) {
-  check(x.shape() == target.shape(), ErrorKind::shape,
-        "squared_error: x {} and target {} differ in shape", x.shape(), target.shape());
+  check_pair("squared_error", x, target);
   const int64_t rows = x.size(0), width = x.size(1);
   std::vector<float> d = x.to_floats();
   const float* const t = target.data<float>();

@@ -22,15 +22,19 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       });
 }
 
+void check_bias(const char* name, const Tensor& bias, int64_t outputs) {
+  check(!bias.defined() || (bias.shape() == Shape{outputs} && bias.dtype() == DType::f32),
+        ErrorKind::shape, "{}: the bias is {} {}; it must be [{}] f32, a number for each output",
+        name, bias.shape(), dtype_name(bias.dtype()), outputs);
+}
+
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const LinearOptions& options) {
   const bool rounds = options.constant_w != 0 && w.dtype() == DType::f32;
   check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) &&
             (x.dtype() == w.dtype() || rounds),
         ErrorKind::shape, "linear: x is {} {}, the weight is {} {}; the last axes must be equal",
         x.shape(), dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
-  check(!bias.defined() || bias.shape() == Shape{w.size(0)}, ErrorKind::shape,
-        "linear: the weight is {}, the bias {}", w.shape(),
-        bias.defined() ? bias.shape() : Shape());
+  check_bias("linear", bias, w.size(0));
   const DType result = options.result.value_or(x.dtype());
   const bool has_gradient = needs_grad({&x, &w, &bias});
   check(!has_gradient || (!options.int8 && result == x.dtype() && !options.added.defined()),
@@ -43,6 +47,10 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
         ErrorKind::internal, "linear: {} outputs from {} on of {}", outputs, options.first,
         w.size(0));
   Tensor y = Tensor::empty({x.size(0), outputs}, result);
+  check(!options.added.defined() ||
+            (options.added.shape() == y.shape() && options.added.dtype() == result),
+        ErrorKind::shape, "linear: the result is {} {}, what is added to it {} {}", y.shape(),
+        dtype_name(result), options.added.shape(), dtype_name(options.added.dtype()));
   // What the activation's slope is found from: its input, or, for ReLU, its result.
   Tensor kept = kind == Activation::relu ? y : Tensor();
   if (kind != Activation::none && !kept.defined() && has_gradient) {

@@ -22,6 +22,9 @@ struct LinearOptions {
   Tensor added = {};  ///< of the result's shape and dtype, added before the activation
 };
 
+/// Errors: shape unless a product's bias is undefined or [outputs] f32. For ops that have one.
+void check_bias(const char* name, const Tensor& bias, int64_t outputs);
+
 /// activation(x wᵀ + bias). x: [rows, in], w: [out, in] of the dtype of x, bias: [out] f32 or
 /// undefined    returns: [rows, out]. An f32 w counts as rounded to the dtype of x.
 /// Errors: shape if the sizes do not fit.

@@ -22,6 +22,11 @@ void largest(const float* x, int64_t n, int64_t k, int32_t* chosen) {
   std::copy_n(order.begin(), k, chosen);
 }
 
+void check_choice(const char* name, int64_t k, int64_t experts) {
+  check(k >= 1 && k <= experts, ErrorKind::shape, "{}: {} of {} experts cannot be chosen", name, k,
+        experts);
+}
+
 // [n] softmax in double.
 std::vector<double> softmax_of(const float* x, int64_t n) {
   const double most = *std::max_element(x, x + n);
@@ -36,7 +41,7 @@ std::vector<double> softmax_of(const float* x, int64_t n) {
 
 Routes route(const Tensor& logits, int64_t k) {
   const int64_t rows = logits.size(0), n = logits.size(1);
-  check(k >= 1 && k <= n, ErrorKind::shape, "route: {} of {} experts cannot be chosen", k, n);
+  check_choice("route", k, n);
   const std::vector<float> values = logits.to_floats();
   Routes routes{std::vector<int32_t>(rows * k), Tensor::empty({rows, k}, DType::f32)};
   for (int64_t r = 0; r < rows; ++r) {
@@ -100,12 +105,16 @@ Tensor scale_rows(const Tensor& x, const Tensor& factors) {
 }
 
 Tensor balance_loss(const std::vector<Tensor>& logits, int64_t k) {
-  check(!logits.empty(), ErrorKind::internal, "balance_loss: there is no router");
+  check(!logits.empty(), ErrorKind::shape, "balance_loss: there is no router");
   const int64_t n = logits[0].size(1);
+  check_choice("balance_loss", k, n);
   std::vector<double> chosen(n), mean(n);
   std::vector<std::vector<double>> softmaxes;  // [rows * experts] of each layer
   int64_t rows = 0;
   for (const Tensor& x : logits) {
+    check(x.rank() == 2 && x.size(1) == n, ErrorKind::shape,
+          "balance_loss: logits {} beside {}; they must be of as many experts", x.shape(),
+          logits[0].shape());
     const std::vector<float> values = x.to_floats();
     std::vector<int32_t> best(k);
     std::vector<double>& all = softmaxes.emplace_back();

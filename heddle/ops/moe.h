@@ -24,7 +24,8 @@ Tensor scale_rows(const Tensor& x, const Tensor& factors);
 /// experts * sum_e f_e p_e over the rows of all `logits` [rows, experts] together, where f_e is the
 /// number of rows that choose expert e among their k, divided by the rows, and p_e its mean
 /// softmax; k if experts are chosen evenly. Gradients go through p.
-/// returns: [1] f32    Source: Fedus et al. 2021, "Switch Transformers", eq. (4) to (6).
+/// returns: [1] f32    Errors: those of route(). Source: Fedus et al. 2021, "Switch Transformers",
+/// eq. (4) to (6).
 Tensor balance_loss(const std::vector<Tensor>& logits, int64_t k);
 
 }  // namespace heddle

@@ -11,9 +11,11 @@ namespace {
 // beta is undefined in an RMS norm.
 void check_sizes(const Tensor& x, const Tensor& gamma, const Tensor& beta) {
   const Shape width{x.size(-1)};
-  check(gamma.shape() == width && (!beta.defined() || beta.shape() == width), ErrorKind::shape,
-        "norm: x is {}, gamma {}, beta {}; they must be as wide as x", x.shape(), gamma.shape(),
-        beta.defined() ? beta.shape() : gamma.shape());
+  const auto fits = [&](const Tensor& v) { return v.shape() == width && v.dtype() == DType::f32; };
+  const Tensor& other = beta.defined() ? beta : gamma;
+  check(fits(gamma) && fits(other), ErrorKind::shape,
+        "norm: x is {}, gamma {} {}, beta {} {}; they must be as wide as x, in f32", x.shape(),
+        gamma.shape(), dtype_name(gamma.dtype()), other.shape(), dtype_name(other.dtype()));
 }
 
 // What the backward pass needs; `sub` is true if there was a second summand.

@@ -49,9 +49,7 @@ Tensor quantized_linear(const Tensor& x, const QuantizedTensor& w, const Tensor&
   check(x.rank() == 2 && x.size(1) == rows.width, ErrorKind::shape,
         "linear: x is {}, the weight is [{}, {}]; the last axes must be equal", x.shape(),
         rows.rows, rows.width);
-  check(!bias.defined() || bias.shape() == Shape{rows.rows}, ErrorKind::shape,
-        "linear: the weight is [{}, {}], the bias {}", rows.rows, rows.width,
-        bias.defined() ? bias.shape() : Shape());
+  check_bias("linear", bias, rows.rows);
   check(!needs_grad({&x, &bias}), ErrorKind::internal,
         "linear: a weight of {} has no gradient; take dequantized() of it", w.format());
   const int64_t outputs = options.count < 0 ? rows.rows - options.first : options.count;

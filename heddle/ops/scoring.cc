@@ -16,6 +16,13 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
+// The largest of some numbers of rows; a negative one counts as larger than all others.
+uint32_t largest(std::span<const int32_t> rows) {
+  uint32_t most = 0;
+  for (const int32_t row : rows) most = std::max(most, static_cast<uint32_t>(row));
+  return most;
+}
+
 // Pairs are made for at most so many elements at a time.
 constexpr int64_t kChunk = 1 << 20;
 
@@ -87,9 +94,11 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
   const int64_t key_count =
       o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
   check(!o.bias.table.defined() || (o.bias.buckets != nullptr && o.bias.buckets->size() % 2 == 1 &&
-                                    o.bias.table.rank() == 2 && o.bias.table.size(1) == o.heads),
+                                    o.bias.table.rank() == 2 && o.bias.table.size(1) == o.heads &&
+                                    o.bias.table.dtype() == DType::f32),
         ErrorKind::shape,
-        "attention: a bias needs a table [buckets, {}] and an odd number of distances", o.heads);
+        "attention: a bias needs a table [buckets, {}] f32 and an odd number of distances",
+        o.heads);
   for (int64_t s = 0; s < queries.count() && o.bias.codes != nullptr; ++s) {
     check(queries.length(s) == keys.length(s) && keys.length(s) <= std::ssize(*o.bias.codes),
           ErrorKind::shape,
@@ -103,6 +112,10 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
         "attention: {} query segments of {} rows over {} key segments of {} rows; "
         "q is {}, and there are {} keys",
         queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape(), key_count);
+  if (o.key_rows.empty()) return;
+  const uint32_t most = largest(o.key_rows);
+  check(most < k.size(0), ErrorKind::shape, "attention: row {} of the {} of k and v",
+        static_cast<int32_t>(most), k.size(0));
 }
 
 std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
@@ -201,6 +214,7 @@ Tensor head_scores(const Tensor& q, const Tensor& k, const AttentionOptions& o, 
 Tensor scored_attention(const Tensor& q, const Tensor& all_k, const Tensor& all_v,
                         const Segments& queries, const Segments& keys, const AttentionOptions& o) {
   check_attention(q, all_k, all_v, queries, keys, o);
+  static_cast<void>(o.dropout.over(q.size(0)));  // refuses what does not fit
   const Tensor k = o.key_rows.empty() ? all_k : gather_rows(all_k, o.key_rows);
   const Tensor v = o.key_rows.empty() ? all_v : gather_rows(all_v, o.key_rows);
   const int64_t d = q.size(1) / o.heads;

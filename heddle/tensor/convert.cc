@@ -47,6 +47,11 @@ uint16_t float_to_half(float value) {
   return static_cast<uint16_t>(sign | ((rounded >> 13) - (112u << 10)));
 }
 
+void check_saved(DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16, ErrorKind::usage,
+        "weights are saved in f32, bf16 or f16, not in {}", dtype_name(dtype));
+}
+
 std::vector<std::byte> convert_from_floats(std::span<const float> values, DType dtype,
                                            const std::string& name) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));

@@ -19,6 +19,9 @@ void convert_to_floats(const void* data, DType dtype, std::span<float> values);
 /// The IEEE half nearest to a value, ties to even; infinity beyond the largest, 65504.
 uint16_t float_to_half(float value);
 
+/// Errors: usage unless weights are saved in it: f32, bf16 or f16.
+void check_saved(DType dtype);
+
 /// The bytes of values in f32, bf16 or f16. Errors: data, naming `name`, where a finite value is
 /// beyond f16.
 std::vector<std::byte> convert_from_floats(std::span<const float> values, DType dtype,

@@ -18,7 +18,8 @@ Segments Segments::from_lengths(std::span<const int64_t> lengths) {
 }
 
 Segments Segments::uniform(int64_t n, int64_t length) {
-  return from_lengths(std::vector<int64_t>(n, length));
+  check(n >= 0, ErrorKind::shape, "there cannot be {} sequences", n);
+  return from_lengths(std::vector<int64_t>(static_cast<size_t>(n), length));
 }
 
 int64_t Segments::max_length() const {

@@ -13,7 +13,7 @@ class Segments {
   Segments() : offsets_{0} {}
   /// From the lengths of the sequences (rows). Errors: shape if one is negative.
   static Segments from_lengths(std::span<const int64_t> lengths);
-  /// n sequences of equal length.
+  /// n sequences of equal length. Errors: shape if either is negative.
   static Segments uniform(int64_t n, int64_t length);
 
   int64_t count() const { return static_cast<int64_t>(offsets_.size()) - 1; }

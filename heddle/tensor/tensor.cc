@@ -61,6 +61,11 @@ Tensor Tensor::view_of(std::shared_ptr<Storage> storage, int64_t offset_bytes, c
   return t;
 }
 
+void Tensor::refuse_undefined() {
+  fail(ErrorKind::shape,
+       "a tensor that holds nothing was read; if it is a gradient, none has come yet");
+}
+
 bool Tensor::contiguous() const {
   if (elements() == 0) return true;
   int64_t step = 1;
@@ -75,7 +80,7 @@ Rows Tensor::rows() const {
   if (rank() == 0) return {raw(), 1, 1, 1, dtype_};
   const int last = rank() - 1;
   const int64_t width = shape_[last];
-  check(strides_[last] == 1 || width <= 1, ErrorKind::internal,
+  check(strides_[last] == 1 || width <= 1, ErrorKind::shape,
         "a tensor of shape {} has strided columns; make it contiguous first", shape_);
   if (rank() == 1) return {raw(), 1, width, width, dtype_};
   int64_t rows = 1, stride = 0;
@@ -84,7 +89,7 @@ Rows Tensor::rows() const {
     if (rows == 1) {
       stride = strides_[axis];
     } else {
-      check(strides_[axis] == stride * rows || elements() == 0, ErrorKind::internal,
+      check(strides_[axis] == stride * rows || elements() == 0, ErrorKind::shape,
             "the rows of a tensor of shape {} are not evenly spaced", shape_);
     }
     rows *= shape_[axis];
@@ -95,7 +100,9 @@ Rows Tensor::rows() const {
 Tensor Tensor::view(const Shape& shape) const {
   check(shape.elements() == elements(), ErrorKind::shape,
         "a tensor of shape {} cannot be seen as {}", shape_, shape);
-  check(contiguous(), ErrorKind::internal, "view of a tensor that is not contiguous");
+  check(contiguous(), ErrorKind::shape,
+        "a tensor of shape {} that is not contiguous cannot be seen as {}; clone it first", shape_,
+        shape);
   Tensor t = detached();
   t.shape_ = shape;
   t.strides_ = row_major(shape);
@@ -104,8 +111,8 @@ Tensor Tensor::view(const Shape& shape) const {
 
 Tensor Tensor::slice(int axis, int64_t begin, int64_t count) const {
   const int64_t n = size(axis);
-  check(begin >= 0 && count >= 0 && begin + count <= n, ErrorKind::shape,
-        "slice [{}, {}) is outside axis {} of shape {}", begin, begin + count, axis, shape_);
+  check(begin >= 0 && count >= 0 && count <= n - begin, ErrorKind::shape,
+        "a slice of {} from {} on is outside axis {} of shape {}", count, begin, axis, shape_);
   if (axis < 0) axis += rank();
   Tensor t = detached();
   t.shape_[axis] = count;
@@ -133,7 +140,7 @@ Tensor Tensor::clone() const {
 }
 
 void Tensor::copy_to(const Tensor& y) const {
-  check(y.shape_ == shape_ && y.dtype_ == dtype_, ErrorKind::internal, "copy of {} {} to {} {}",
+  check(y.shape_ == shape_ && y.dtype_ == dtype_, ErrorKind::shape, "copy of {} {} to {} {}",
         shape_, dtype_name(dtype_), y.shape_, dtype_name(y.dtype_));
   if (UntouchedMemory::is_used() || elements() == 0) return;
   const int64_t bytes = size_of(dtype_);

@@ -62,14 +62,19 @@ class Tensor {
           dtype_name(dtype_), dtype_name(dtype_of<T>));
     return static_cast<T*>(raw());
   }
-  void* raw() const { return static_cast<char*>(storage_->data()) + offset_ * size_of(dtype_); }
+  /// Errors: shape unless defined().
+  void* raw() const {
+    if (storage_ == nullptr) [[unlikely]]
+      refuse_undefined();
+    return static_cast<char*>(storage_->data()) + offset_ * size_of(dtype_);
+  }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
-  /// All axes but the last flattened to rows. Errors: internal if the strides do not allow it.
+  /// All axes but the last flattened to rows. Errors: shape if the strides do not allow it.
   Rows rows() const;
 
   // Views without a place on the tape; the ops of the same names record them.
-  Tensor view(const Shape& shape) const;  ///< needs contiguous
+  Tensor view(const Shape& shape) const;  ///< Errors: shape unless contiguous
   Tensor slice(int axis, int64_t begin, int64_t count) const;
   Tensor transposed(int axis_a, int axis_b) const;
 
@@ -92,6 +97,8 @@ class Tensor {
   Tensor detached() const;
 
  private:
+  [[noreturn]] static void refuse_undefined();
+
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   std::array<int64_t, Shape::kMaxRank> strides_{};

@@ -27,6 +27,15 @@ std::vector<ElementRange> all_of(const nn::Parameters& parameters) {
   return ranges;
 }
 
+// Of all elements; null: none came.
+float* gradient_values(nn::Parameter& p) {
+  const Tensor& grad = p.grad();
+  if (!grad.defined()) return nullptr;
+  check(grad.elements() == p.elements() && grad.contiguous(), ErrorKind::shape,
+        "{} is {}, its gradient {}", p.name(), p.shape(), grad.shape());
+  return grad.data<float>();
+}
+
 }  // namespace
 
 Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options)
@@ -35,9 +44,15 @@ Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options
 Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options,
                      std::vector<ElementRange> ranges)
     : parameters_(&parameters), options_(options), ranges_(std::move(ranges)) {
+  check(ranges_.size() == parameters.all().size(), ErrorKind::shape,
+        "there are {} ranges of elements for {} parameters; each has one", ranges_.size(),
+        parameters.all().size());
   for (size_t i = 0; i < parameters.all().size(); ++i) {
     const nn::Parameter& p = *parameters.all()[i];
-    const auto [begin, size] = ranges_.at(i);
+    const auto [begin, size] = ranges_[i];
+    const bool is_inside = begin >= 0 && size > 0 && size <= p.elements() - begin;
+    check(size == 0 || is_inside, ErrorKind::shape, "{}: {} elements from {} on of {}", p.name(),
+          size, begin, p.elements());
     const bool is_whole = size == p.elements();
     const Shape shape = is_whole ? p.shape() : Shape{size};
     check(is_whole || size == 0 || !goes_by_muon(p), ErrorKind::internal,
@@ -65,8 +80,8 @@ double Optimizer::gradient_norm() const {
   const ProfilePhase phase("gradient norm");
   double sum = 0;
   for (const auto& p : parameters_->all()) {
-    if (!p->grad().defined()) continue;
-    sum += kernels().sum_squares(p->grad().data<float>(), p->elements());
+    const float* const gradient = gradient_values(*p);
+    if (gradient != nullptr) sum += kernels().sum_squares(gradient, p->elements());
   }
   return std::sqrt(sum);
 }
@@ -76,6 +91,12 @@ std::string Optimizer::first_bad_gradient() const {
     if (p->grad().defined() && !kernels().all_finite(p->grad().rows())) return p->name();
   }
   return "";
+}
+
+void Optimizer::set_rate_factor(size_t parameter, double factor) {
+  check(parameter < rate_factors_.size(), ErrorKind::shape,
+        "there is no parameter {}; the optimizer has {}", parameter, rate_factors_.size());
+  rate_factors_[parameter] = factor;
 }
 
 bool Optimizer::goes_by_muon(const nn::Parameter& p) const {
@@ -129,8 +150,8 @@ void Optimizer::update(size_t parameter, float* gradient, double learning_rate, 
 void Optimizer::step(double learning_rate, double grad_scale) {
   std::vector<float*> gradients;
   for (size_t i = 0; i < ranges_.size(); ++i) {
-    const Tensor& grad = parameters_->all()[i]->grad();
-    gradients.push_back(grad.defined() ? grad.data<float>() + ranges_[i].begin : nullptr);
+    float* const gradient = gradient_values(*parameters_->all()[i]);
+    gradients.push_back(gradient == nullptr ? nullptr : gradient + ranges_[i].begin);
   }
   std::vector<size_t> all(ranges_.size());
   std::iota(all.begin(), all.end(), size_t{0});
@@ -194,6 +215,13 @@ void WeightSwap::exchange() {
 }
 
 double learning_rate(const ScheduleOptions& o, int64_t update) {
+  const bool falls = o.kind == "cosine" || o.kind == "linear";
+  const bool lasts = o.kind == "noam" || o.kind == "inverse_sqrt" || o.kind == "constant";
+  check(falls || lasts, ErrorKind::usage,
+        "there is no schedule '{}'; choose noam, inverse_sqrt, cosine, linear or constant", o.kind);
+  check(!falls || o.max_updates > 0, ErrorKind::usage,
+        "schedule {} falls until `max_updates`, which is {}; it must be at least 1", o.kind,
+        o.max_updates);
   const auto t = static_cast<double>(std::max<int64_t>(1, update));
   const auto warmup = static_cast<double>(std::max<int64_t>(1, o.warmup));
   if (o.kind == "noam") {
@@ -208,8 +236,6 @@ double learning_rate(const ScheduleOptions& o, int64_t update) {
   if (o.kind == "constant") return o.learning_rate;
   const double whole = std::max(1.0, static_cast<double>(o.max_updates - o.warmup));
   const double done = std::clamp((t - static_cast<double>(o.warmup)) / whole, 0.0, 1.0);
-  check(o.kind == "cosine" || o.kind == "linear", ErrorKind::usage,
-        "there is no schedule '{}'; choose noam, inverse_sqrt, cosine, linear or constant", o.kind);
   const double share =
       o.kind == "cosine" ? 0.5 * (1 + std::cos(std::numbers::pi * done)) : 1 - done;
   return o.min_learning_rate + (o.learning_rate - o.min_learning_rate) * share;

@@ -40,11 +40,13 @@ class Optimizer {
   /// Errors: usage if options.is_muon and no parameter is a matrix between hidden states.
   Optimizer(nn::Parameters& parameters, const OptimizerOptions& options);
   /// One that updates these elements alone, a range for each of Parameters::all(); moments are
-  /// theirs. Others are left as they are. Of Muon's matrices ranges are empty or whole.
+  /// theirs. Others are left as they are. Of Muon's matrices ranges are empty or whole. Errors:
+  /// shape for ranges of another number, or elements that a parameter does not have.
   Optimizer(nn::Parameters& parameters, const OptimizerOptions& options,
             std::vector<ElementRange> ranges);
 
-  /// sqrt of the sum of squares of all gradients, summed in fixed order in f64.
+  /// sqrt of the sum of squares of all gradients, summed in fixed order in f64. Errors: shape for
+  /// a gradient of another size than its parameter; so of step().
   double gradient_norm() const;
   /// The first parameter with a gradient that is not finite, or "".
   std::string first_bad_gradient() const;
@@ -58,7 +60,8 @@ class Optimizer {
             std::span<const size_t> some);
 
   /// What step() multiplies the learning rate by for the parameter of that number; 1 at first.
-  void set_rate_factor(size_t parameter, double factor) { rate_factors_[parameter] = factor; }
+  /// Errors: shape if there is none.
+  void set_rate_factor(size_t parameter, double factor);
 
   /// Updates done so far.
   int64_t updates() const { return updates_; }
@@ -110,7 +113,8 @@ struct ScheduleOptions {
   int64_t d_model = 512;
 };
 
-/// The rate of update t = 1, 2, ...
+/// The rate of update t = 1, 2, ... Errors: usage for another kind, or one that falls until a
+/// max_updates that is not there.
 double learning_rate(const ScheduleOptions& options, int64_t update);
 
 }  // namespace heddle::train

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
+#include "tests/base/temporary.h"
 
 namespace heddle {
 namespace {
@@ -113,6 +115,44 @@ TEST(Tape, a_tensor_of_an_emptied_tape_is_an_error) {
   scale(v.x, 5);
   EXPECT_THROW(scale(old, 3), Error);
   clear_tape();
+}
+
+TEST(Tape, a_tensor_of_another_threads_tape_is_an_error) {
+  Variable v({1, 2}), w({3, 4});
+  Tensor theirs;
+  const auto record_there = [&] { theirs = sum(scale(v.x, 2)); };
+  std::thread(record_there).join();
+  for (const bool has_steps : {false, true}) {  // of this thread, with the numbers of theirs
+    if (has_steps) sum(scale(w.x, 3));
+    expect_error(ErrorKind::internal, {"not on the tape of this thread"},
+                 [&] { backward(theirs); });
+    expect_error(ErrorKind::internal, {"another thread's"}, [&] { scale(theirs, 2); });
+  }
+  clear_tape();
+  EXPECT_FALSE(v.leaf.grad.defined());
+  EXPECT_FALSE(w.leaf.grad.defined());
+}
+
+// An op whose gradient has the shape that is given.
+Tensor op_with_gradient(const Tensor& x, const Shape& shape) {
+  return record("own", {x}, x.clone(),
+                [shape](const Tensor&) -> Grads { return {Tensor::full(shape, 1)}; });
+}
+
+TEST(Tape, a_gradient_of_another_shape_than_its_input_is_an_error_that_names_the_op) {
+  Variable v({1, 2, 3, 4});
+  for (const Shape& shape : {Shape{1, 2}, Shape{5, 4}, Shape{2, 2}}) {
+    expect_error(ErrorKind::shape, {"op 'own'", "input 1", "[1, 4]", shape.str()},
+                 [&] { backward(sum(op_with_gradient(v.x, shape))); });
+    expect_error(ErrorKind::shape, {"op 'own'"},
+                 [&] { backward(sum(op_with_gradient(scale(v.x, 2), shape))); });
+    EXPECT_TRUE(tape_names().empty());
+  }
+  EXPECT_FALSE(v.leaf.grad.defined());
+  op_with_gradient(Tensor::full({1, 4}, 1), {2, 2});  // a constant needs none
+  backward(sum(op_with_gradient(v.x, {1, 4})));
+  v.leaf.grad = Tensor::full({1, 2}, 1);
+  expect_error(ErrorKind::shape, {"[1, 2]", "[1, 4]"}, [&] { backward(sum(v.x)); });
 }
 
 TEST(Tape, the_first_output_that_is_not_finite_names_op_and_layer) {

@@ -357,10 +357,8 @@ TEST(Generate, suppressed_tokens_never_come) {
   EXPECT_EQ(std::count(other.begin(), other.end(), all[0]), 0);
 }
 
-TEST(Generate, no_tokens_wanted_gives_none) {
+TEST(Generate, no_prompts_give_nothing) {
   const SmallGpt2 m;
-  EXPECT_EQ(generated_ids(m.model, kPrompts, {.search = {.max_new_tokens = 0}}),
-            std::vector<Ids>(kPrompts.size()));
   EXPECT_TRUE(generated_ids(m.model, {}, {}).empty());
 }
 
@@ -456,12 +454,30 @@ TEST(Generate, options_outside_their_range_are_usage_errors) {
   const auto refused = [&](const std::string& message, const GenerateOptions& options) {
     expect_error(ErrorKind::usage, {message}, [&] { generate_ids(m.model, kPrompts, options); });
   };
+  refused("max_new_tokens is 0", {.search = {.max_new_tokens = 0}});
+  refused("max_new_tokens is -1", {.search = {.max_new_tokens = -1}});
   refused("num_beams is 0", {.search = {.beam = 0}});
   refused("num_beams 2", {.search = {.beam = 2, .samples = true}});
   refused("n_best is 3 but num_beams 2", {.search = {.beam = 2, .n_best = 3}});
   refused("batch_tokens is 0", {.batch_tokens = 0});
   refused("temperature is -1", {.search = {.temperature = -1, .samples = true}});
   refused("no_repeat_ngram_size is -1", {.search = {.no_repeat_ngram = -1}});
+}
+
+TEST(Generate, number_of_likely_tokens_below_0_is_a_usage_error) {
+  const SmallGpt2 m;
+  expect_error(ErrorKind::usage, {"-1 tokens"},
+               [&] { likely_next_tokens(m.model, kPrompts, -1, {}); });
+  EXPECT_TRUE(likely_next_tokens(m.model, kPrompts, 0, {})[0].empty());
+}
+
+TEST(Generate, model_that_does_not_predict_the_next_token_is_a_data_error) {
+  nn::Parameters parameters(5);
+  const auto bert = make_model(nn::Scope(parameters), Json::parse(R"({"model_type": "bert",
+      "vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+      "intermediate_size": 24, "max_position_embeddings": 24})"));
+  expect_error(ErrorKind::data, {"predicts the next token", "bert"},
+               [&] { generate_ids(*bert->as<TokenModel>(), kPrompts, {}); });
 }
 
 TEST(Generate, prompts_that_do_not_fit_are_data_errors) {

@@ -46,6 +46,19 @@ TEST_F(ModelDir, saved_and_loaded_gives_the_same_translations) {
   }
 }
 
+TEST_F(ModelDir, is_saved_in_f32_bf16_or_f16_alone) {
+  const LoadedModel loaded = load_model(path);
+  const std::string other = folder / "other";
+  expect_error(ErrorKind::usage, {"f32, bf16 or f16", "i64"},
+               [&] { save_model(other, *loaded.model, loaded.parameters, {.dtype = DType::i64}); });
+  EXPECT_FALSE(path_exists(other));
+}
+
+TEST_F(ModelDir, without_a_tokenizer_has_none_of_targets) {
+  const LoadedModel loaded = load_model(path);
+  expect_error(ErrorKind::data, {path, "no tokenizer"}, [&] { loaded.target(); });
+}
+
 TEST_F(ModelDir, holds_the_four_files_and_nothing_else) {
   EXPECT_EQ(list_directory(path),
             (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",

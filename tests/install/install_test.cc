@@ -70,6 +70,17 @@ TEST_F(Installed, example_of_attention_prints_the_worked_weights) {
   EXPECT_NE(result.out.find("weights  0.9975, 0.0025, 0.0000\n"), std::string::npos) << result.out;
 }
 
+TEST_F(Installed, examples_refuse_what_is_no_number) {
+  needs_examples();
+  for (const char* name : {"attention", "train"}) {
+    for (const char* number : {"abc", "10abc", ""}) {
+      const CliResult result = run_command({example(name), number});
+      EXPECT_EQ(result.exit_code, 2) << name << " " << number;
+      EXPECT_NE(result.err.find("'" + std::string(number) + "'"), std::string::npos) << result.err;
+    }
+  }
+}
+
 TEST_F(Installed, example_of_training_learns) {
   needs_examples();
   const CliResult result = run_command({example("train"), "100"});
@@ -82,7 +93,7 @@ TEST_F(Installed, example_of_training_learns) {
 
 TEST_F(Installed, example_of_translation_gives_what_the_program_gives) {
   needs_examples();
-  const std::string input = "the dog sleeps\n\na house\n";
+  const std::string input = "the dog sleeps\n\na house\r\n";
   const CliResult result = run_command({example("translate"), model()}, with_input(input));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, run_heddle({"translate", model(), "--beam", "5"}, with_input(input)).out);

@@ -75,6 +75,11 @@ TEST(InputKind, what_a_model_cannot_is_said_by_what_is_wanted) {
   EXPECT_EQ(gpt2->as<WithExperts>(), nullptr);
   expect_error(ErrorKind::internal, {"reads tokens", "given frames"},
                [&] { gpt2->hidden(Frames({4}).rows(), {}); });
+  const Heads& heads = gpt2->heads();
+  expect_error(ErrorKind::data, {"predicts tokens"}, [&] { gpt2->as<TokenModel>()->output(); });
+  expect_error(ErrorKind::data, {"predicts tokens"}, [&] { heads.token_logits({}, {}); });
+  expect_error(ErrorKind::shape, {"frames have no segments"},
+               [&] { frames->hidden(FrameRows{}, {}); });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "heddle/io/safetensors.h"
 #include "heddle/io/torch_file.h"
 #include "heddle/tensor/convert.h"
+#include "tests/base/temporary.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
 
@@ -68,6 +69,17 @@ TEST(Parameters, padding_row_begins_as_zero) {
   EXPECT_EQ(w[2], 0);
   EXPECT_EQ(w[3], 0);
   EXPECT_NE(w[4], 0);
+}
+
+TEST(Parameters, are_saved_in_f32_bf16_or_f16_alone) {
+  const TemporaryFolder folder;
+  Parameters all(1);
+  (Scope(all) / "w").parameter({2, 2}, Init::normal(1));
+  for (const DType dtype : {DType::i64, DType::i8, DType::f64}) {
+    expect_error(ErrorKind::usage, {"f32, bf16 or f16", dtype_name(dtype)},
+                 [&] { all.save(folder / "w.safetensors", dtype); });
+  }
+  EXPECT_FALSE(path_exists(folder / "w.safetensors"));
 }
 
 TEST(Parameters, stacked_parts_are_saved_and_loaded_under_their_own_names) {

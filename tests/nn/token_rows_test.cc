@@ -6,8 +6,28 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/base/temporary.h"
+
 namespace heddle::nn {
 namespace {
+
+TEST(TokenRows, without_segments_or_with_positions_or_types_of_some_are_shape_errors) {
+  const std::vector<int32_t> ids = {5, 6, 7}, two = {0, 1}, four = {0, 1, 2, 3};
+  const Segments three = Segments::uniform(1, 3);
+  expect_error(ErrorKind::shape, {"tokens have no segments"},
+               [&] { static_cast<void>(TokenRows{.ids = ids}.positions()); });
+  for (const std::vector<int32_t>& some : {two, four}) {
+    expect_error(ErrorKind::shape, {"position ids for 3 tokens"}, [&] {
+      static_cast<void>(
+          TokenRows{.ids = ids, .segments = &three, .position_ids = some}.positions());
+    });
+    expect_error(ErrorKind::shape, {"token types for 3 tokens"}, [&] {
+      static_cast<void>(TokenRows{.ids = ids, .segments = &three, .types = some}.positions());
+    });
+  }
+  EXPECT_EQ((TokenRows{.ids = ids, .segments = &three, .types = ids}.positions()),
+            (std::vector<int32_t>{0, 1, 2}));
+}
 
 TEST(RowCache, rows_stay_in_place_while_it_grows) {
   RowCache cache;

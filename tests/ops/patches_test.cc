@@ -142,6 +142,9 @@ TEST(Windows, sizes_that_do_not_fit_are_shape_errors) {
   expect_error(ErrorKind::shape, {"[6, 1]", "2 x 2", "[5, 3]"}, [&] {
     convolution(x, sizes, Tensor::zeros({5, 3}, DType::f32), {}, {.kernel = 2});
   });
+  expect_error(ErrorKind::shape, {"-2 x -3 pixels"}, [&] {
+    patch_rows(x, std::vector<ImageSize>{{-2, -3}}, {});
+  });
   expect_error(ErrorKind::shape, {"0 apart"}, [&] { patch_rows(x, sizes, {.stride = 0}); });
   expect_error(ErrorKind::shape, {"padding 2"}, [&] { max_pool(x, sizes, {2, 1, 2}); });
   expect_error(ErrorKind::shape, {"segment 1 has no rows"}, [&] {

@@ -87,5 +87,14 @@ TEST(Windows, rows_of_another_number_are_refused) {
   });
 }
 
+TEST(Windows, orders_and_windows_that_there_are_not_are_refused) {
+  const std::vector<ImageSize> grids{{2, 2}};
+  expect_error(ErrorKind::shape, {"row 7", "2 rows"}, [] { RowOrder::of({0, 7}, 2); });
+  expect_error(ErrorKind::shape, {"-1 rows"}, [] { RowOrder::of({}, -1); });
+  expect_error(ErrorKind::shape, {"0 x 0"}, [&] { windows_of(grids, {.side = 0}); });
+  expect_error(ErrorKind::shape, {"by -1"}, [&] { windows_of(grids, {.side = 2, .shift = -1}); });
+  expect_error(ErrorKind::shape, {"multiples of 0"}, [&] { padded_to(grids, 0); });
+}
+
 }  // namespace
 }  // namespace heddle

@@ -8,6 +8,7 @@
 
 #include "heddle/tensor/convert.h"
 #include "heddle/tensor/segments.h"
+#include "tests/base/temporary.h"
 
 namespace heddle {
 namespace {
@@ -62,6 +63,16 @@ TEST(Tensor, without_elements_is_contiguous_however_large_its_other_axes_are) {
 TEST(Tensor, slice_beyond_an_axis_is_a_shape_error) {
   EXPECT_THROW(counting({4, 6}).slice(1, 4, 3), Error);
   EXPECT_THROW(counting({4, 6}).slice(0, -1, 2), Error);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();  // from 1 on it overflows
+  expect_error(ErrorKind::shape, {"axis 0"}, [] { counting({4, 6}).slice(0, 1, kMost); });
+}
+
+TEST(Tensor, that_holds_nothing_is_a_shape_error_where_it_is_read) {
+  const Tensor none;
+  expect_error(ErrorKind::shape, {"holds nothing"}, [&] { none.to_floats(); });
+  expect_error(ErrorKind::shape, {"holds nothing"}, [&] { none.clone(); });
+  expect_error(ErrorKind::shape, {"holds nothing"}, [&] { none.rows(); });
+  expect_error(ErrorKind::shape, {"holds nothing"}, [&] { none.data<float>(); });
 }
 
 TEST(Tensor, transposed_swaps_axes_and_clone_makes_it_contiguous) {
@@ -73,7 +84,12 @@ TEST(Tensor, transposed_swaps_axes_and_clone_makes_it_contiguous) {
 }
 
 TEST(Tensor, rows_of_strided_columns_are_refused) {
-  EXPECT_THROW(counting({2, 3}).transposed(0, 1).rows(), Error);
+  expect_error(ErrorKind::shape, {"strided columns"}, [] {
+    counting({2, 3}).transposed(0, 1).rows();
+  });
+  expect_error(ErrorKind::shape, {"evenly spaced"}, [] {
+    counting({2, 3, 4}).transposed(0, 1).rows();
+  });
 }
 
 TEST(Tensor, rows_flatten_all_axes_but_the_last) {
@@ -94,7 +110,7 @@ TEST(Tensor, rows_of_no_elements_are_those_of_the_shape) {
 TEST(Tensor, view_of_another_size_or_of_a_slice_is_refused) {
   const Tensor x = counting({4, 6});
   EXPECT_THROW(x.view({5, 5}), Error);
-  EXPECT_THROW(x.slice(1, 0, 3).view({12}), Error);
+  expect_error(ErrorKind::shape, {"not contiguous"}, [&] { x.slice(1, 0, 3).view({12}); });
   EXPECT_EQ(x.view({2, 12}).size(1), 12);
 }
 
@@ -132,6 +148,7 @@ TEST(Segments, offsets_and_positions_follow_from_lengths) {
   EXPECT_EQ(s.max_length(), 3);
   EXPECT_EQ(s.positions(), (std::vector<int32_t>{0, 1, 0, 1, 2}));
   EXPECT_THROW(Segments::from_lengths(std::vector<int64_t>{1, -1}), Error);
+  expect_error(ErrorKind::shape, {"-1 sequences"}, [] { Segments::uniform(-1, 3); });
 }
 
 TEST(Storage, freed_block_is_handed_out_again_without_asking_the_system) {

@@ -55,6 +55,29 @@ TEST(ClassLoss, sums_equal_the_plain_definitions_over_the_heads_logits) {
   }
 }
 
+TEST(ClassLoss, of_a_model_without_the_head_is_a_data_error) {
+  for (const Head head : {Head::masked_token, Head::sequence_classes}) {
+    StackConfig config = tiny_bert("masked_lm").stack;
+    config.hub().head = head;
+    config.hub().labels = {"a", "b"};
+    nn::Parameters parameters(3);
+    const auto model = config.make(nn::Scope(parameters));
+    SequenceBatch batch;
+    batch.add(std::vector<int32_t>{2, 7, 9, 3}, 0);
+    batch.targets = {-1, 2, 0, -1};
+    if (head == Head::masked_token) {
+      expect_error(ErrorKind::data, {"gives classes", "bert"},
+                   [&] { accumulate_classes(*model, batch.tokens(), batch.targets, {}); });
+    } else {
+      expect_error(ErrorKind::data, {"predicts tokens"},
+                   [&] { accumulate_masked(*model, batch, {}, {}); });
+      expect_error(ErrorKind::data, {"predicts tokens"},
+                   [&] { accumulate_permuted(*model, batch, {}); });
+    }
+    clear_tape();
+  }
+}
+
 TEST(Confusion, accuracy_and_macro_f1_by_hand) {
   Confusion c(4);  // class 3 never occurs
   for (const auto& [truth, answer] :

@@ -6,6 +6,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/models/registry.h"
 #include "heddle/train/optimizer.h"
+#include "tests/base/temporary.h"
 
 namespace heddle::train {
 namespace {
@@ -36,6 +37,17 @@ TEST(NextTargets, last_token_of_a_sequence_has_none) {
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{3, 1, 0, 2});
   EXPECT_EQ(next_targets(std::vector<int32_t>{5, 6, 7, 8, 9, 4}, segments),
             (std::vector<int32_t>{6, 7, -1, -1, 4, -1}));
+}
+
+TEST(NextTargets, sequences_of_another_number_of_tokens_or_none_at_all_are_shape_errors) {
+  const TinyModel m;
+  const Segments segments = Segments::uniform(1, 12);  // of 11
+  expect_error(ErrorKind::shape, {"11 tokens in sequences of 12"},
+               [&] { next_targets(kIds, segments); });
+  expect_error(ErrorKind::shape, {"tokens have no segments"},
+               [&] { accumulate_gradients(m.gpt2, {.ids = kIds}, {}); });
+  expect_error(ErrorKind::shape, {"tokens have no segments"},
+               [&] { m.gpt2.hidden(nn::TokenRows{.ids = kIds}, {}); });
 }
 
 TEST(LanguageTraining, two_texts_are_learnt_by_heart) {

@@ -12,6 +12,7 @@
 #include "heddle/models/transformer.h"
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/tasks/losses.h"
+#include "tests/base/temporary.h"
 #include "tests/train/small_run.h"
 
 namespace heddle::train {
@@ -155,6 +156,33 @@ TEST(Optimizer, gradient_that_is_not_finite_is_named) {
   EXPECT_EQ(adam.first_bad_gradient(), "");
   m.gradient(std::numeric_limits<float>::infinity());
   EXPECT_NE(adam.first_bad_gradient().find("w"), std::string::npos);
+}
+
+TEST(Optimizer, gradient_of_another_size_than_the_weight_is_a_shape_error) {
+  OneMatrix m;
+  Optimizer adam(m.parameters, {});
+  for (const Shape& shape : {Shape{1, 2}, Shape{3, 2}}) {
+    m.w->grad() = Tensor::full(shape, 1);
+    expect_error(ErrorKind::shape, {"w is [2, 2]", shape.str()}, [&] { adam.step(0.1, 1); });
+    expect_error(ErrorKind::shape, {"w is [2, 2]"}, [&] { adam.gradient_norm(); });
+  }
+  EXPECT_EQ(adam.updates(), 0);
+  EXPECT_EQ(m.first(), 1);
+}
+
+TEST(Optimizer, elements_and_parameters_that_there_are_not_are_shape_errors) {
+  OneMatrix m;
+  for (const ElementRange& range : {ElementRange{0, 5}, ElementRange{3, 2}, ElementRange{-1, 2},
+                                    ElementRange{0, -1}, ElementRange{0, 400000000}}) {
+    expect_error(ErrorKind::shape, {"of 4"}, [&] { Optimizer(m.parameters, {}, {range}); });
+  }
+  expect_error(ErrorKind::shape, {"0 ranges", "1 parameters"},
+               [&] { Optimizer(m.parameters, {}, std::vector<ElementRange>()); });
+  Optimizer adam(m.parameters, {}, {{1, 2}});
+  expect_error(ErrorKind::shape, {"no parameter 1"}, [&] { adam.set_rate_factor(1, 2); });
+  m.gradient(1);
+  adam.step(0.1, 1);
+  EXPECT_EQ(m.first(), 1);
 }
 
 TEST(WeightSwap, weights_come_back_at_the_end_of_its_scope) {

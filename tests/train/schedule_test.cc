@@ -62,8 +62,18 @@ TEST(Schedule, warm_up_of_zero_begins_at_the_peak) {
 }
 
 TEST(Schedule, unknown_name_is_a_usage_error) {
-  expect_error(ErrorKind::usage, {"'step'", "noam", "cosine"},
-               [] { learning_rate({.kind = "step", .warmup = 0}, 1); });
+  for (const int64_t update : {1, 99, 100}) {  // during the warm-up too
+    expect_error(ErrorKind::usage, {"'cosin'", "noam", "cosine"}, [&] {
+      learning_rate({.kind = "cosin", .warmup = 100, .max_updates = 1000}, update);
+    });
+  }
+}
+
+TEST(Schedule, that_falls_until_an_update_that_is_not_said_is_a_usage_error) {
+  for (const char* kind : {"cosine", "linear"}) {
+    expect_error(ErrorKind::usage, {kind, "max_updates"},
+                 [&] { learning_rate({.kind = kind, .warmup = 10}, 1); });
+  }
 }
 
 }  // namespace

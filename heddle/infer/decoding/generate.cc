@@ -80,9 +80,6 @@ Request generation_request(const TokenModel& model, const Ids& prompt,
 std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
-  if (wanted_tokens(options.search) <= 0) {
-    return Results(prompts.size(), {Continuation{{.ended = EndedBy::length}}});
-  }
   check_mapped_files();
   check_options(options);
   check_prompts(model, prompts, context_of(model, options));
@@ -114,6 +111,8 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
 std::vector<std::vector<NextToken>> likely_next_tokens(const TokenModel& model,
                                                        std::span<const Ids> prompts, int64_t count,
                                                        const GenerateOptions& options) {
+  check(count >= 0, ErrorKind::usage, "{} tokens are asked for behind each prompt; the least is 0",
+        count);
   const Ids suppressed = options.search.suppressed_ids();
   std::vector<std::vector<NextToken>> found(prompts.size());
   const GenerateOptions one_token = {

@@ -58,7 +58,7 @@ struct GenerateOptions {
 /// nanoGPT's: without positions in the cache that would be a pass over the whole window a token.)
 /// This is what Hugging Face's generate() does. Errors: usage
 /// for options outside their range; data if a prompt is empty, longer than the context, or has an
-/// id that is not in the vocabulary, or if the weights are not finite.
+/// id that is not in the vocabulary, if the weights are not finite, or if the model is another.
 std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);

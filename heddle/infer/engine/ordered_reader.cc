@@ -105,8 +105,8 @@ class OrderedReader final : public SequenceReader {
 }  // namespace
 
 std::unique_ptr<SequenceReader> make_ordered_reader(const TokenModel& model) {
-  check(model.head() == Head::ordered_token, ErrorKind::internal,
-        "the model does not predict the next token");
+  check(model.head() == Head::ordered_token, ErrorKind::data,
+        "a model is needed that predicts the next token; this {} does not", model.config().type);
   check(!model.need<WithOrder>("generation").runs_backwards(), ErrorKind::data,
         "bi_data is true: half of a batch runs backwards, but each prompt goes on by itself; set "
         "bi_data to false in config.json");

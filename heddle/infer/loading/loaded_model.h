@@ -48,9 +48,10 @@ struct LoadedModel {
   /// The model as one with an ability. Errors: data if it has it not.
   const TokenModel& tokens() const { return model->need<TokenModel>(path); }
   const EncoderDecoder& translator() const { return model->need<EncoderDecoder>(path); }
-  /// The tokenizer of targets. Needs one to be loaded.
+  /// The tokenizer of targets. Errors: data if none was loaded.
   const Tokenizer& target() const {
-    return target_tokenizer ? *target_tokenizer : tokenizer.value();
+    check(target_tokenizer || tokenizer, ErrorKind::data, "{}: no tokenizer was loaded", path);
+    return target_tokenizer ? *target_tokenizer : *tokenizer;
   }
 };
 
@@ -105,7 +106,7 @@ struct SaveOptions {
 /// old or the new file whole; of a translator of heddle's own generation_config.json too. The
 /// folder is made if need be. A model of another config or tokenizer in the same folder loses its
 /// weights before the other files change, so that files of two models never pass for one, but only
-/// once the new weights lie on the disk. Errors: data if a tokenizer has
+/// once the new weights lie on the disk. Errors: usage for another dtype; data if a tokenizer has
 /// more tokens than its vocabulary, or values are beyond f16; system for a full disk or no
 /// permission.
 void save_model(const std::string& path, const Model& model, const nn::Parameters& parameters,

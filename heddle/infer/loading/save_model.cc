@@ -9,6 +9,7 @@
 #include "heddle/infer/loading/sentence_modules.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/tensor/convert.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/vision/image_processor.h"
 
@@ -85,6 +86,7 @@ bool holds(const std::string& path, const std::string& text) {
 void save_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
                 const SaveOptions& options) {
   const ProfilePhase phase("save model");
+  check_saved(options.dtype);
   std::vector<TokenizerFile> files;  // beside the weights
   if (model.config().is_own_format()) {
     add_own_files(path, model.as<EncoderDecoder>()->facts(), options, files);

@@ -80,6 +80,8 @@ struct Blockwise {
                  const Tensor& kept) const {
     const int64_t outputs = o.count < 0 ? w.size(0) - o.first : o.count;
     const Tensor y = Tensor::empty({windows(), outputs}, o.result.value_or(x.dtype()));
+    check(!o.added.defined() || o.added.shape() == y.shape(), ErrorKind::shape,
+          "convolution: the result is {}, what is added to it {}", y.shape(), o.added.shape());
     const Tensor all = room(x.dtype());
     const PackedOnce packed(blocks.size());
     for (const ImageBlock& b : blocks) {
@@ -129,7 +131,11 @@ struct Blockwise {
 
 int64_t area(std::span<const ImageSize> sizes) {
   int64_t pixels = 0;
-  for (const ImageSize& size : sizes) pixels += size.height * size.width;
+  for (const ImageSize& size : sizes) {
+    check(size.height >= 0 && size.width >= 0, ErrorKind::shape,
+          "an image cannot have {} x {} pixels", size.height, size.width);
+    pixels += size.height * size.width;
+  }
   return pixels;
 }
 
@@ -187,9 +193,7 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
         "must be as wide as a window",
         x.shape(), dtype_name(x.dtype()), windows.kernel, windows.kernel, w.shape(),
         dtype_name(w.dtype()));
-  check(!bias.defined() || bias.shape() == Shape{w.size(0)}, ErrorKind::shape,
-        "convolution: the weight is {}, the bias {}", w.shape(),
-        bias.defined() ? bias.shape() : Shape());
+  check_bias("convolution", bias, w.size(0));
   const bool has_gradient = needs_grad({&x, &w, &bias}), x_needs = needs_grad({&x});
   check(!has_gradient || (options.constant_w == 0 && !options.added.defined()), ErrorKind::internal,
         "convolution: with a constant weight, or something added, there is no gradient");

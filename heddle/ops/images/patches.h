@@ -15,7 +15,7 @@ namespace heddle {
 ImageSize output_size(const ImageSize& size, const WindowOptions& options);
 /// The same of each image.
 std::vector<ImageSize> output_sizes(std::span<const ImageSize> sizes, const WindowOptions& options);
-/// Pixels, or windows, of all images.
+/// Pixels, or windows, of all images. Errors: shape if a side is negative.
 int64_t area(std::span<const ImageSize> sizes);
 
 /// The pixels of each window side by side, zeros where it lies in the padding: what a convolution

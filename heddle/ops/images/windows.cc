@@ -89,8 +89,11 @@ std::shared_ptr<const Visibility> visibility_of(const std::vector<int32_t>& regi
 }  // namespace
 
 std::shared_ptr<const RowOrder> RowOrder::of(std::vector<int32_t> from, int64_t rows) {
+  check(rows >= 0, ErrorKind::shape, "an order cannot be of {} rows", rows);
   RowOrder order{std::move(from), std::vector<int32_t>(static_cast<size_t>(rows), -1)};
   for (size_t i = 0; i < order.from.size(); ++i) {
+    check(order.from[i] < rows, ErrorKind::shape, "row {} in an order of {} rows", order.from[i],
+          rows);
     if (order.from[i] >= 0) order.to[static_cast<size_t>(order.from[i])] = static_cast<int32_t>(i);
   }
   return std::make_shared<const RowOrder>(std::move(order));
@@ -109,6 +112,8 @@ Tensor restore(const Tensor& x, const std::shared_ptr<const RowOrder>& order) {
 }
 
 GridWindows windows_of(std::span<const ImageSize> grids, const WindowRule& rule) {
+  check(rule.side >= 1 && rule.shift >= 0, ErrorKind::shape,
+        "windows of {} x {}, shifted by {}: there are none such", rule.side, rule.side, rule.shift);
   GridWindows windows;
   std::vector<int32_t> from;
   int64_t first = 0;
@@ -149,6 +154,7 @@ std::shared_ptr<const RowOrder> neighbours_of(std::span<const ImageSize> grids) 
 }
 
 PaddedGrids padded_to(std::span<const ImageSize> grids, int64_t multiple) {
+  check(multiple >= 1, ErrorKind::shape, "there are no multiples of {} to pad to", multiple);
   PaddedGrids padded{.sizes = {grids.begin(), grids.end()}, .order = nullptr};
   for (ImageSize& g : padded.sizes) {
     g = {rounded_up(g.height, multiple), rounded_up(g.width, multiple)};

@@ -16,7 +16,7 @@ struct RowOrder {
   std::vector<int32_t> from;  ///< [rows in that order] the row that stands there; -1: zeros
   std::vector<int32_t> to;    ///< [rows] where each stands; each stands once
 
-  /// The order in which rows stand at these places.
+  /// The order in which rows stand at these places. Errors: shape for a place from `rows` on.
   static std::shared_ptr<const RowOrder> of(std::vector<int32_t> from, int64_t rows);
 };
 /// y[i] = x[from[i]], or zeros. x: [rows, width]    returns: [rows in that order, width]
@@ -48,6 +48,7 @@ struct GridWindows {
   std::vector<int32_t> regions;
   std::shared_ptr<const Visibility> visibility;  ///< the same; null: all of a window see all
 };
+/// Errors: shape unless a window has a side of 1 or more, and a shift of 0 or more.
 GridWindows windows_of(std::span<const ImageSize> grids, const WindowRule& rule);
 
 /// Grids of half the height and width, rounded up.
@@ -62,6 +63,7 @@ struct PaddedGrids {
   std::vector<ImageSize> sizes;
   std::shared_ptr<const RowOrder> order;  ///< null: nothing is to be padded
 };
+/// Errors: shape unless `multiple` is 1 or more.
 PaddedGrids padded_to(std::span<const ImageSize> grids, int64_t multiple);
 
 }  // namespace heddle

@@ -31,8 +31,8 @@ Tensor unevenness(const Tensor& weights, const Segments& segments, const Segment
   for (const double each : left) sum += each * each;
   const double share = 1 / static_cast<double>(std::max<int64_t>(1, keys.count()));
   return record("unevenness", {weights}, Tensor::full({1}, static_cast<float>(sum * share)),
-                [=, left = std::move(left)](const Tensor& dy) -> Grads {
-                  Tensor d = Tensor::empty({pairs}, DType::f32);
+                [=, left = std::move(left), shape = weights.shape()](const Tensor& dy) -> Grads {
+                  Tensor d = Tensor::empty(shape, DType::f32);
                   const double factor = -2 * share * double{dy.item()};
                   for_pairs([&](int64_t pair, int64_t key) {
                     d.data<float>()[pair] = static_cast<float>(left[key] * factor);
@@ -54,16 +54,17 @@ Tensor mean_entropy(const Tensor& weights, int64_t rows) {
     x = log;
   }
   const double share = 1 / static_cast<double>(std::max<int64_t>(1, rows));
-  return record("mean_entropy", {weights}, Tensor::full({1}, static_cast<float>(sum * share)),
-                [share, logs = std::move(logs)](const Tensor& dy) -> Grads {
-                  Tensor d = Tensor::empty({std::ssize(logs)}, DType::f32);
-                  const double factor = -share * double{dy.item()};
-                  float* const to = d.data<float>();
-                  for (size_t i = 0; i < logs.size(); ++i) {
-                    to[i] = static_cast<float>((double{logs[i]} + 1) * factor);
-                  }
-                  return {d};
-                });
+  return record(
+      "mean_entropy", {weights}, Tensor::full({1}, static_cast<float>(sum * share)),
+      [share, logs = std::move(logs), shape = weights.shape()](const Tensor& dy) -> Grads {
+        Tensor d = Tensor::empty(shape, DType::f32);
+        const double factor = -share * double{dy.item()};
+        float* const to = d.data<float>();
+        for (size_t i = 0; i < logs.size(); ++i) {
+          to[i] = static_cast<float>((double{logs[i]} + 1) * factor);
+        }
+        return {d};
+      });
 }
 
 Tensor guided_attention_loss(const Tensor& weights, WantedWeights wanted) {
@@ -86,9 +87,9 @@ Tensor guided_attention_loss(const Tensor& weights, WantedWeights wanted) {
     sum -= std::log(inside.back());
   }
   return record("guided_attention_loss", {weights}, Tensor::full({1}, static_cast<float>(sum)),
-                [n = weights.elements(), wanted = std::move(wanted),
+                [shape = weights.shape(), wanted = std::move(wanted),
                  inside = std::move(inside)](const Tensor& dy) -> Grads {
-                  Tensor d = Tensor::zeros({n}, DType::f32);
+                  Tensor d = Tensor::zeros(shape, DType::f32);
                   const double factor = -double{dy.item()};
                   for (int64_t r = 0; r < wanted.rows(); ++r) {
                     for (int64_t i = wanted.begins[r]; i < wanted.begins[r + 1]; ++i) {

@@ -141,6 +141,8 @@ Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64
 }  // namespace
 
 std::vector<int32_t> next_targets(std::span<const int32_t> ids, const Segments& segments) {
+  check(segments.rows() == std::ssize(ids), ErrorKind::shape,
+        "there are {} tokens in sequences of {}", ids.size(), segments.rows());
   std::vector<int32_t> next(ids.size(), -1);
   for (int64_t i = 0; i < segments.count(); ++i) {
     for (int64_t r = segments.begin(i); r + 1 < segments.end(i); ++r) next[r] = ids[r + 1];
@@ -151,7 +153,7 @@ std::vector<int32_t> next_targets(std::span<const int32_t> ids, const Segments& 
 LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
                               const nn::Run& run, std::span<const int32_t> targets) {
   std::vector<int32_t> next;
-  if (targets.empty()) targets = next = next_targets(tokens.ids, *tokens.segments);
+  if (targets.empty()) targets = next = next_targets(tokens.ids, ModelInput(tokens).segments);
   std::vector<Tensor> router_logits;  // of a mixture of experts
   nn::Run collecting = run;
   collecting.router_logits = &router_logits;
@@ -170,7 +172,7 @@ LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& t
 LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run,
                     std::span<const int32_t> targets) {
   std::vector<int32_t> next;
-  if (targets.empty()) targets = next = next_targets(tokens.ids, *tokens.segments);
+  if (targets.empty()) targets = next = next_targets(tokens.ids, ModelInput(tokens).segments);
   const NoGrad off;
   const ProfilePhase phase("forward");
   return sums_of(output_loss(model.output(), model.hidden(tokens, run), targets, run),
@@ -243,13 +245,14 @@ LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch,
 LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
                            std::span<const int32_t> next_sentence, const nn::Run& run) {
   const Heads& heads = model.heads();
+  const nn::OutputProjection& output = heads.token_output();
   const nn::TokenRows tokens = batch.tokens();
   const CrossEntropy ce = with_gradients([&] {
     const Tensor h = model.hidden(tokens, run);
     const Tensor rows = gather_rows(h, counting_rows(batch.targets));
-    CrossEntropy sum = linear_cross_entropy(heads.transform ? heads.transform(rows, run) : rows,
-                                            heads.output->weight(run), heads.output->bias(),
-                                            counting(batch.targets), {});
+    CrossEntropy sum =
+        linear_cross_entropy(heads.transform ? heads.transform(rows, run) : rows,
+                             output.weight(run), output.bias(), counting(batch.targets), {});
     if (next_sentence.empty()) return sum;
     const double weight =
         static_cast<double>(sum.predicted) / static_cast<double>(next_sentence.size());
@@ -265,6 +268,8 @@ LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
 Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& run) {
   const Heads& heads = model.heads();
   const auto& head = heads.sequence_classes ? heads.sequence_classes : heads.token_classes;
+  check(head != nullptr, ErrorKind::data, "a model is needed that gives classes; this {} does not",
+        model.config().type);
   return head(model.hidden(input, run), input, run);
 }
 
@@ -278,7 +283,7 @@ LossSums accumulate_classes(const Model& model, const ModelInput& input,
 LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run) {
   const CrossEntropy ce = with_gradients([&] {
     const Tensor h = model.hidden(batch.tokens(), run);
-    return output_loss(*model.heads().output, h, batch.targets, run);
+    return output_loss(model.heads().token_output(), h, batch.targets, run);
   });
   return sums_of(ce, std::ssize(batch.ids));
 }
@@ -326,7 +331,7 @@ Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& 
 Answers answer_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run,
                         bool wants_log_p) {
   const NoGrad off;
-  const nn::OutputProjection& output = *model.heads().output;
+  const nn::OutputProjection& output = model.heads().token_output();
   const Tensor h = model.hidden(batch.tokens(), run);
   const CrossEntropy ce = output_loss(output, h, batch.targets, run);
   Answers out{.sums = sums_of(ce, std::ssize(batch.ids)), .truths = batch.targets};

@@ -56,7 +56,7 @@ Tensor decoder_states(const EncoderDecoder& model, const TranslationBatch& batch
 LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
                            std::span<const int32_t> next_sentence, const nn::Run& run);
 /// Cross entropy of the class of each sequence (targets: [sequences]) or of each row ([rows]), by
-/// the model's head, whatever it reads.
+/// the model's head, whatever it reads. Errors: data if it has none of classes.
 LossSums accumulate_classes(const Model& model, const ModelInput& input,
                             std::span<const int32_t> targets, const nn::Run& run);
 /// The logits of those classes.
