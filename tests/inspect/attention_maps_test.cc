@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
+#include "tests/inspect/damaged_model.h"
 
 namespace heddle::inspect {
 namespace {
@@ -207,15 +207,7 @@ std::unique_ptr<Model> small_gpt2(nn::Parameters& parameters) {
 
 TEST(AttentionMapsOfGpt2, weights_that_are_not_finite_are_a_data_error) {
   const TemporaryFolder folder;
-  nn::Parameters parameters(1);
-  const auto gpt2 = small_gpt2(parameters);
-  for (auto& p : parameters.all()) {
-    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-    p->changed(true);
-  }
-  save_model(folder / "model", *gpt2, parameters);
-  const Subject subject =
-      Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});
+  const Subject subject = damaged_subject(folder / "model");
   expect_error(ErrorKind::data, {"layer 0, head 0", "not finite"},
                [&] { attention_maps(subject, {.importance = false}); });
 }

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/attention_maps.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
+#include "tests/inspect/damaged_model.h"
 #include "tests/inspect/explained_steps.h"
 
 namespace heddle::inspect {
@@ -39,18 +39,7 @@ TEST(Explanation, scores_112_and_96_divided_by_8_give_weights_088_and_012) {
 // Nothing that is not finite may pass for what the mask hides.
 TEST(Explanation, numbers_that_are_not_finite_are_refused) {
   const TemporaryFolder folder;
-  nn::Parameters parameters(1);
-  const auto gpt2 = make_model(
-      nn::Scope(parameters),
-      Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
-                      "n_layer": 1, "n_head": 2})"));
-  for (auto& p : parameters.all()) {
-    p->value().data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-    p->changed(true);
-  }
-  save_model(folder / "model", *gpt2, parameters);
-  const Subject subject =
-      Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});
+  const Subject subject = damaged_subject(folder / "model");
   expect_error(ErrorKind::data, {"step 1 (Hidden states)", "not finite", "damaged"},
                [&] { explain_head(subject, {}); });
   ExplainedMatrices given;
