@@ -10,6 +10,7 @@ Called by `./dev experiment`; needs nothing but Python's own library.
 import argparse
 import concurrent.futures
 import datetime
+import functools
 import hashlib
 import json
 import math
@@ -179,6 +180,7 @@ def figures(args, folder, spec, flags):
             "seconds": round(lines[-1]["seconds"]), **FIGURES[spec["task"]](args, folder, spec, flags)}
 
 
+@functools.cache
 def data_key(folder):
     """Names and sizes of the data's files."""
     if not folder.is_dir():

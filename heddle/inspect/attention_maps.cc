@@ -145,8 +145,8 @@ void gather(HeadMap& map, const nn::AttentionCall& call, const LinkTokens& link,
       for (int64_t j = 0; j < map.cols; ++j) sums[j] += row[j];
     }
   }
-  check_finite(std::isfinite(map.distance),
-               fmt::format("the attention weights of layer {}, head {}", map.layer, map.head));
+  check_finite(std::isfinite(map.distance), "the attention weights of layer {}, head {}", map.layer,
+               map.head);
   if (!link.from.empty() && !link.to.empty()) add_link(map, link, keys, sums);
 }
 

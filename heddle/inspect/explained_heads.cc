@@ -114,7 +114,7 @@ CellInWindow window_of(const ImageCall& call, const CellGrid& keys, int64_t quer
 void add_call(Explanation& e, const AskedCall& asked) {
   explain_call(e, asked);
   const std::string unknown = step_not_finite(e);
-  check_finite(unknown.empty(), "the numbers of " + unknown);
+  check_finite(unknown.empty(), "the numbers of {}", unknown);
 }
 
 }  // namespace

@@ -86,13 +86,6 @@ Matrix parse_matrix(const std::string& text, const std::string& flag) {
   return m;
 }
 
-void check_finite(bool are_finite, const std::string& what) {
-  check(are_finite, ErrorKind::data,
-        "{} are not finite; the model's weights are damaged, or too large for this precision (try "
-        "`precision` f32)",
-        what);
-}
-
 double relative_change(std::span<const float> from, std::span<const float> to) {
   double difference = 0, size = 0;
   for (size_t i = 0; i < to.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/error.h"
 #include "heddle/tensor/tensor.h"
 
 namespace heddle::inspect {
@@ -27,9 +28,16 @@ struct Matrix {
 /// number at all, NaN or infinity; data for a file that cannot be read.
 Matrix parse_matrix(const std::string& text, const std::string& flag);
 
-/// Of what a model computes. what: "the attention weights of layer 0"    Errors: data, naming it
-/// and what may be the cause, unless they are finite.
-void check_finite(bool are_finite, const std::string& what);
+/// Of what a model computes, named as fmt::format() does: "the attention weights of layer {}".
+/// Errors: data, with that name and what may be the cause, unless they are finite.
+template <class... Args>
+void check_finite(bool are_finite, fmt::format_string<Args...> name, const Args&... args) {
+  if (are_finite) return;
+  fail(ErrorKind::data,
+       "{} are not finite; the model's weights are damaged, or too large for this precision (try "
+       "`precision` f32)",
+       fmt::vformat(name, fmt::make_format_args(args...)));
+}
 
 /// |to - from| / |from|, lengths of vectors of equal size; 0 where `from` is 0.
 double relative_change(std::span<const float> from, std::span<const float> to);

@@ -302,7 +302,7 @@ void gather(const ImageSubject& subject, size_t c, const nn::AttentionCall& seen
       const Tensor weights = seen.weights(static_cast<int64_t>(s), h);
       check_finite(std::all_of(weights.data<float>(), weights.data<float>() + weights.elements(),
                                [](float w) { return std::isfinite(w); }),
-                   fmt::format("the attention weights of {}, head {}", call.title, h));
+                   "the attention weights of {}, head {}", call.title, h);
       if (gatherer) gatherer->add(windows[s], weights);
       if (fused != nullptr) fused->add(windows[s], weights, at, call.heads);
       at += static_cast<size_t>(weights.elements());

@@ -66,7 +66,7 @@ struct Pending {
     exchange->fail(std::current_exception());
   }
   void done(size_t i) {
-    if (work.on_text) work.on_text(work, i, results[i]);
+    if (work.on_text) work.on_text(work, i, results);
     if (--left == 0) work.on_done(work, results);
   }
 };

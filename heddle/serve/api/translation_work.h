@@ -60,9 +60,9 @@ struct TranslationWork {
   std::vector<std::string> texts = {};
   TranslateOptions options = {};  ///< prefixes: none, one for all, or one of each text
   /// Called one at a time, on threads of engines but the first: at first, of each text as it is
-  /// done, then of all.
+  /// done (with those of all, of which others are empty until they are), then of all.
   std::function<void()> on_start = {};
-  std::function<void(const TranslationWork&, size_t, const Translation&)> on_text = {};
+  std::function<void(const TranslationWork&, size_t, const std::vector<Translation>&)> on_text = {};
   std::function<void(const TranslationWork&, const std::vector<Translation>&)> on_done = {};
   /// What all hypotheses of a text agree on so far, in whole words, each time that it grows; no
   /// later one, nor the translation, begins otherwise. Takes an output projection more a step.

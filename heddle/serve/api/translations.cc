@@ -154,35 +154,33 @@ class FinalEvents {
       : exchange_(std::move(e)), asked_(std::move(asked)) {
     const SplitTexts& split = asked_->split;
     if (!asked_->has_parts) return;
-    written_.resize(split.begins.back());
     links_.resize(split.begins.back());
-    for (size_t i = 0; i < split.texts.size(); ++i) {
-      left_.push_back(split.count(i));
-      if (left_.back() == 0) untranslated_.push_back(i);
-    }
+    for (size_t i = 0; i < split.texts.size(); ++i) left_.push_back(split.count(i));
   }
   // Texts of tags alone have no sentence.
   void begin() {
     exchange_->begin_events();
-    for (const size_t i : untranslated_) send_text(i);
+    for (size_t i = 0; i < left_.size(); ++i) {
+      if (left_[i] == 0) send_text(i, {});
+    }
   }
-  void take(const TranslationWork& work, size_t k, const Translation& t) {
-    Attended found = attended(*asked_, {work, std::span(&t, 1), k});
-    Json event = sentence_json(*asked_, work, k, t);
+  // all: of which that of sentence k has come
+  void take(const TranslationWork& work, size_t k, std::span<const Translation> all) {
+    Attended found = attended(*asked_, {work, all.subspan(k, 1), k});
+    Json event = sentence_json(*asked_, work, k, all[k]);
     if (!found.alignments.empty()) event["alignment"] = std::move(found.alignments[0]);
     const Json place = place_json(*asked_, k);
     for (const auto& [key, value] : place.as_object()) event[key] = value;
     send(std::move(event));
     if (!asked_->has_parts) return;
-    written_[k] = t.text;
     if (!found.links.empty()) links_[k] = std::move(found.links[0]);
     const size_t i = asked_->split.text_of(k);
-    if (--left_[i] == 0) send_text(i);
+    if (--left_[i] == 0) send_text(i, all);
   }
 
  private:
-  void send_text(size_t i) {
-    const auto of = [&](size_t k) { return written_[k]; };
+  void send_text(size_t i, std::span<const Translation> all) {
+    const auto of = [&](size_t k) { return all[k].text; };
     send(Json::object({{"text", asked_->split.joined(i, of, links_)}, {"index", i}}));
   }
   void send(Json event) {
@@ -192,9 +190,8 @@ class FinalEvents {
 
   SharedExchange exchange_;
   std::shared_ptr<const TranslationsRequest> asked_;
-  std::vector<std::string> written_;
-  std::vector<MarkedText::Links> links_;
-  std::vector<size_t> left_, untranslated_;
+  std::vector<MarkedText::Links> links_;  // of all sentences
+  std::vector<size_t> left_;              // sentences of each text
 };
 
 void take_alignment(const Json& body, TranslationsRequest& asked) {
@@ -291,9 +288,8 @@ void translations(const SharedExchange& e) {
   if (shared->streams) {
     const auto events = std::make_shared<FinalEvents>(e, shared);
     work.on_start = [events] { events->begin(); };
-    work.on_text = [events](const TranslationWork& done, size_t k, const Translation& t) {
-      events->take(done, k, t);
-    };
+    work.on_text = [events](const TranslationWork& done, size_t k,
+                            const std::vector<Translation>& all) { events->take(done, k, all); };
   }
   if (has_partial) {
     work.on_partial = [e, shared](size_t k, const std::string& text) {
