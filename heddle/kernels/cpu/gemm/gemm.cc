@@ -45,7 +45,7 @@ const GemmCode& code_for_int8() {
 
 const GemmCode& code_for(const QuantizedRows& b) {
 #if defined(__x86_64__)
-  // AMX adds up 64 elements, more than a group, before it hands out a sum.
+  if (matrix_unit() == MatrixUnit::amx) return cpu::gemm_groups_amx(b.bits, b.group);
   if (matrix_unit() != MatrixUnit::vectors) return cpu::gemm_groups_vnni(b.bits, b.group);
 #endif
   return cpu::gemm_groups(b.bits, b.group);
@@ -59,6 +59,12 @@ const GemmCode& code_for(DType dtype) {
   }
 #endif
   return dtype == DType::bf16 ? cpu::gemm_f32_rounding() : cpu::gemm_f32();
+}
+
+// Whether rows begin where lines of the caches do.
+bool is_at_lines(const Rows& x) {
+  return reinterpret_cast<uintptr_t>(x.data) % kLine == 0 &&
+         x.stride * size_of(x.dtype) % kLine == 0;
 }
 
 bool is_quantized(const GemmArgs& g) { return g.quantized_b.values != nullptr; }
@@ -85,6 +91,10 @@ struct Plan {
                                   : filled_k * code.columns * size_of(code.packed) + code.tail;
   }
 };
+
+bool blocks_pack_both(const Plan& plan, const GemmArgs& g) {
+  return g.transpose_a && plan.code.inner_of_both > 0;
+}
 
 // Packs panel p of the whole b, or `inner` of its inner elements from l on.
 void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to, int64_t l,
@@ -222,6 +232,24 @@ void pack_rows(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int6
   block.a = a;
 }
 
+// Packs what the block reads of panels [first, first + panels), a few of their rows at a time, so
+// that they are read one behind the other.
+void pack_panels(const Plan& plan, const GemmArgs& g, int64_t l, int64_t first, int64_t panels,
+                 GemmBlock& block) {
+  const int64_t inner = std::min(block.inner, plan.k - l), step = plan.code.inner_step;
+  thread_local cpu::Buffer scratch;
+  const int64_t line = plan.code.columns * size_of(plan.code.packed);
+  block.panel_bytes = block.inner * line;
+  char* const to = scratch.reserve(panels * block.panel_bytes);
+  for (int64_t i = 0; i < inner; i += step) {
+    for (int64_t p = 0; p < panels; ++p) {
+      pack_panel(plan, g, first + p, to + p * block.panel_bytes + i * line, l + i,
+                 std::min(step, inner - i));
+    }
+  }
+  block.b = to;
+}
+
 // Takes a block's rows of a, one behind the other where they are crowded.
 void take_rows(const GemmCode& code, const Rows& a, GemmBlock& block) {
   block.a = a.data, block.a_stride = a.stride;
@@ -234,9 +262,12 @@ void take_rows(const GemmCode& code, const Rows& a, GemmBlock& block) {
   block.a = to, block.a_stride = stride / bytes;
 }
 
+// Rows: of fewer a block is done before what it fetches for the next one has come.
+constexpr int64_t kWorthFetching = 128;
+
 // One block: rows [row, row + rows) of c, columns from panel `first` on, which begins at `packed`,
-// in chunks of the inner dimension; where a is transposed the block packs its chunks of it. Sums
-// over several chunks that c cannot hold are kept in scratch.
+// in chunks of the inner dimension; where a is transposed the block packs its chunks of it, and
+// perhaps of b. Sums over several chunks that c cannot hold are kept in scratch.
 void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
                int64_t row, int64_t rows, int64_t first, int64_t panels) {
   const GemmCode& code = plan.code;
@@ -248,7 +279,8 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
                      : g.pre_activation.slice(row, rows).columns(column, width);
   GemmBlock block;
   block.c = c;
-  const int64_t chunk = code.inner_chunk;
+  const bool packs_both = blocks_pack_both(plan, g);
+  const int64_t chunk = packs_both ? code.inner_of_both : code.inner_chunk;
   if (plan.filled_k > chunk && c.dtype != DType::f32) {
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
@@ -257,6 +289,10 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const Rows added =
       g.added.data == nullptr ? Rows() : g.added.slice(row, rows).columns(column, width);
   block.scale = a.scale(row);
+  // Not where it is read again below.
+  block.past_caches = code.past_caches > 0 && block.c.data == result.data &&
+                      (g.activation == Activation::none || has_relu) &&
+                      plan.m * plan.n * size_of(c.dtype) >= code.past_caches && is_at_lines(c);
   for (int64_t l = 0; l < plan.filled_k; l += chunk) {
     block.inner = std::min(chunk, plan.filled_k - l);
     block.accumulate = g.accumulate || l > 0;
@@ -264,7 +300,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
     block.relu = has_relu && is_last;
     block.added = has_tail && is_last ? added : Rows();
-    block.b = packed + l * code.columns * size_of(code.packed);
+    if (!packs_both) block.b = packed + l * code.columns * size_of(code.packed);
     block.panel_bytes = plan.panel_bytes;
     if (is_quantized(g)) {
       block.b_scales =
@@ -272,8 +308,18 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     }
     if (g.transpose_a) {
       pack_rows(plan, g, l, row, rows, block);
+      if (packs_both) pack_panels(plan, g, l, first, panels, block);
+      if (packs_both && code.fetches && !g.transpose_b) {
+        const int64_t next = std::min(l + chunk, plan.k), more = std::min(chunk, plan.k - next);
+        block.next[0] = g.a.slice(next, more).columns(row, rows);
+        block.next[1] = g.b.slice(next, more).columns(column, width);
+      }
     } else {
       take_rows(code, a.rows().slice(row, rows).columns(l, block.inner), block);
+      if (code.fetches && plan.filled_k <= chunk && rows >= kWorthFetching) {
+        const int64_t next = row + rows;
+        block.next[0] = a.rows().slice(next, std::min(rows, plan.m - next));
+      }
     }
     code.block(block);
   }
@@ -346,7 +392,7 @@ void multiply(const GemmArgs& g) {
         reinterpret_cast<const char*>(g.quantized_b.values) + plan.first_panel * plan.panel_bytes;
   } else if (constant != nullptr) {
     packed = constant->data() + plan.first_panel * plan.panel_bytes;
-  } else if (!packs_as_used) {
+  } else if (!packs_as_used && !blocks_pack_both(plan, g)) {
     packed = own = scratch.reserve(plan.panels * plan.panel_bytes);
   }
   const RightFactor b(plan, g, own);
@@ -361,7 +407,8 @@ void multiply(const GemmArgs& g) {
     if (packs_as_used) {
       run_packing(plan, g, a, first, panels);
     } else {
-      run_block(plan, g, a, packed + first * plan.panel_bytes, row, rows, first, panels);
+      const char* const from = packed == nullptr ? nullptr : packed + first * plan.panel_bytes;
+      run_block(plan, g, a, from, row, rows, first, panels);
     }
   });
 }

@@ -23,6 +23,12 @@ struct Bf16 {
     void store_sums(int64_t row, const float* s) const {
       store(row, _mm512_load_ps(s), _mm512_load_ps(s + 16));
     }
+    // Where tiles of sums lie in c as they are; null where they do not.
+    float* in_place(int64_t row) const {
+      const bool is_plain = g->c.dtype == DType::f32 && low == 0xffff && high == 0xffff &&
+                            g->bias == nullptr && g->added.data == nullptr && !g->relu;
+      return is_plain ? g->c.row<float>(row) + column : nullptr;
+    }
   };
 };
 struct Int8 {
@@ -32,6 +38,7 @@ struct Int8 {
     void store_sums(int64_t row, const float* s) const {
       store(row, _mm512_load_si512(s), _mm512_load_si512(s + 16));
     }
+    float* in_place(int64_t) const { return nullptr; }
   };
 };
 
@@ -64,20 +71,90 @@ struct TilesOfA {
 // thread without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
 constexpr int64_t kAhead = 16 << 10;
 
+// Sums that one product has left, stored a few rows at a time while the tiles compute the next one:
+// vectors and tiles do not wait for each other.
+template <class Format>
+class Pending {
+ public:
+  using Out = typename Format::Out;
+
+  /// Sums to fill next; not those that are still to be stored.
+  Sums& fresh() { return sums_[which_]; }
+  /// The fresh ones are rows [row, row + rows) of c.
+  void take(const Out& out, int64_t row, int64_t rows) {
+    out_ = &out, row_ = row, next_ = 0, end_ = rows, which_ ^= 1;
+  }
+  void store_some() {
+    constexpr int64_t kSome = 4;
+    store(end_ - next_ < kSome ? end_ : next_ + kSome);
+  }
+  void store_all() { store(end_); }
+
+ private:
+  void store(int64_t end) {
+    const Sums& s = sums_[which_ ^ 1];
+    for (; next_ < end; ++next_) out_->store_sums(row_ + next_, s.at[next_]);
+  }
+
+  Sums sums_[2];
+  const Out* out_ = nullptr;
+  int64_t row_ = 0, next_ = 0, end_ = 0;
+  int which_ = 0;
+};
+
+// What the next block will read, fetched into the second cache little by little.
+class Ahead {
+ public:
+  Ahead(const GemmBlock& g, int64_t step) : next_(g.next) {
+    int64_t lines = 0;
+    for (const Rows& x : g.next) lines += x.rows * ((x.width * size_of(x.dtype) + 63) / 64);
+    const int64_t steps = (g.c.rows + 31) / 32 * ((g.c.width + 31) / 32) * (g.inner / step);
+    some_ = (lines + steps - 1) / steps;
+    begin();
+  }
+  void fetch_some() {
+    for (int64_t i = 0; i < some_; ++i) {
+      if (rows_ == 0) return;
+      _mm_prefetch(at_ + column_, _MM_HINT_T1);
+      column_ += 64;
+      if (column_ < width_) continue;
+      column_ = 0, at_ += stride_, --rows_;
+      if (rows_ == 0 && which_ == 0) which_ = 1, begin();
+    }
+  }
+
+ private:
+  void begin() {
+    const Rows& x = next_[which_];
+    at_ = static_cast<const char*>(x.data), rows_ = x.rows;
+    stride_ = x.stride * size_of(x.dtype), width_ = x.width * size_of(x.dtype);
+  }
+
+  const Rows* next_;
+  const char* at_ = nullptr;
+  int64_t stride_ = 0, width_ = 0, rows_ = 0, column_ = 0, some_ = 0;
+  int which_ = 0;
+};
+
 // 17 to 32 rows times a panel, or, not `kLower`, up to 16; the tiles have been shaped. Loads of two
 // tiles of a leave the first cache to the panel, which the next rows need again: 15 to 25 % faster
 // than plain loads.
 template <class Format, bool kLower>
 void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out) {
-  Sums s;
+                      const typename Format::Out& out, Pending<Format>& pending, Ahead& ahead) {
+  Sums& s = pending.fresh();
+  float* sums = s.at[0];
+  int64_t sum_stride = kSumStride;
+  float* const in_place = kLower ? out.in_place(row) : nullptr;
+  if (in_place != nullptr) sums = in_place, sum_stride = g.c.stride * sizeof(float);
+  float* const lower_sums = sums + sum_stride * 4;
   if (g.accumulate) {
-    load_sums(out, row, rows, &s);
+    if (in_place == nullptr) load_sums(out, row, rows, &s);
     memory_is_read();
-    _tile_loadd(0, s.at[0], kSumStride);
-    _tile_loadd(1, s.at[0] + 16, kSumStride);
-    if constexpr (kLower) _tile_loadd(2, s.at[16], kSumStride);
-    if constexpr (kLower) _tile_loadd(3, s.at[16] + 16, kSumStride);
+    _tile_loadd(0, sums, sum_stride);
+    _tile_loadd(1, sums + 16, sum_stride);
+    if constexpr (kLower) _tile_loadd(2, lower_sums, sum_stride);
+    if constexpr (kLower) _tile_loadd(3, lower_sums + 16, sum_stride);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -111,52 +188,76 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
       if constexpr (kLower) _tile_dpbssd(3, 5, 7);
     }
     upper += a.step, lower += a.step, b += 2048;
+    pending.store_some();
+    ahead.fetch_some();
   }
-  _tile_stored(0, s.at[0], kSumStride);
-  _tile_stored(1, s.at[0] + 16, kSumStride);
-  if constexpr (kLower) _tile_stored(2, s.at[16], kSumStride);
-  if constexpr (kLower) _tile_stored(3, s.at[16] + 16, kSumStride);
-  for (int64_t r = 0; r < rows; ++r) out.store_sums(row + r, s.at[r]);
+  pending.store_all();
+  _tile_stored(0, sums, sum_stride);
+  _tile_stored(1, sums + 16, sum_stride);
+  if constexpr (kLower) _tile_stored(2, lower_sums, sum_stride);
+  if constexpr (kLower) _tile_stored(3, lower_sums + 16, sum_stride);
+  if (in_place == nullptr) pending.take(out, row, rows);
 }
 
 template <class Format>
 void block(const GemmBlock& g) {
+  using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
+  Pending<Format> pending;
+  Ahead ahead(g, 64 / Format::kBytes);
+  const auto* const first = static_cast<const char*>(g.b);
+  Out outs[] = {Out(g, 0, first), Out(g, 0, first)};  // a panel's, and that of the one before it
   // Calls f(out, panel) for each panel.
   const auto for_panels = [&](const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
-      const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
-      f(typename Format::Out(g, column, b), b);
+      const char* b = first + column / 32 * g.panel_bytes;
+      Out& out = outs[column / 32 % 2];
+      out = Out(g, column, b);
+      f(out, b);
     }
+    pending.store_all();
   };
   if (full > 0) {
     shape_tiles(16, 16);
-    for_panels([&](const typename Format::Out& out, const char* b) {
+    for_panels([&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out);
+        rows_times_panel<Format, true>(g, row, 32, b, out, pending, ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
-    for_panels([&](const typename Format::Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out)
-                : rows_times_panel<Format, false>(g, full, rest, b, out);
+    for_panels([&](const Out& out, const char* b) {
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, pending, ahead)
+                : rows_times_panel<Format, false>(g, full, rest, b, out, pending, ahead);
     });
   }
   _tile_release();
+  if (g.past_caches) _mm_sfence();
 }
 
 #pragma GCC pop_options
 
 }  // namespace
 
+// From so many bytes on, c would push b out of the second-level caches.
+constexpr int64_t kPastCaches = 4 << 20;
+
 const GemmCode& gemm_amx() {
-  static const GemmCode code = bf16_code(block<Bf16>);
+  static const GemmCode code = [] {
+    GemmCode c = bf16_code(block<Bf16>);
+    c.past_caches = kPastCaches, c.fetches = true;
+    c.inner_of_both = 256;
+    return c;
+  }();
   return code;
 }
 const GemmCode& gemm_int8_amx() {
-  static const GemmCode code = int8_code(32, 0, block<Int8>);
+  static const GemmCode code = [] {
+    GemmCode c = int8_code(32, 0, block<Int8>);
+    c.past_caches = kPastCaches, c.fetches = true;
+    return c;
+  }();
   return code;
 }
 

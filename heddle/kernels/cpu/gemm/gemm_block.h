@@ -21,6 +21,8 @@ struct GemmBlock {
   const float* bias = nullptr;     ///< for the columns of c; may be null
   const float* scale = nullptr;    ///< of the rows of a, where a is int8
   bool accumulate = false;         ///< sums are added to c, which is f32
+  bool past_caches = false;        ///< c is stored past the caches; its rows begin at lines of them
+  Rows next[2] = {};               ///< what the next block will read, if `fetches`
   // Of code that has_tail, for what has been rounded to c:
   Rows added = {};    ///< as c; empty: nothing
   bool relu = false;  ///< behind what is added
@@ -41,6 +43,11 @@ struct GemmCode {
   int64_t behind_group = 0;  ///< bytes after a packed group of a
   int64_t crowded = 0;  ///< not 0: rows of a that lie a multiple of so many bytes apart are copied
   bool has_tail = false;  ///< whether blocks can add something and apply ReLU
+  // Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
+  // in chunks of so many inner elements; 0: b is packed before.
+  int64_t inner_of_both = 0;
+  int64_t past_caches = 0;  ///< not 0: a c of so many bytes is stored past the caches
+  bool fetches = false;     ///< whether blocks fetch what the next one will read
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);
@@ -78,6 +85,8 @@ const GemmCode& gemm_amx();
 const GemmCode& gemm_int8_vnni();
 const GemmCode& gemm_int8_amx();
 const GemmCode& gemm_groups_vnni(int bits, int64_t group);
+/// The same bits.
+const GemmCode& gemm_groups_amx(int bits, int64_t group);
 /// Their common packed form: panels of 32 columns, [inner / 32][2][16 pairs of inner][16 columns];
 /// for one block of 32 inner rows that is two tiles of AMX. b may be f32: it is rounded.
 void pack_bf16(const Rows& b, bool transposed, void* panel);

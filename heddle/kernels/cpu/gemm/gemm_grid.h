@@ -53,19 +53,25 @@ struct GemmGrid {
 
  private:
   // Blocks that pack their own rows: tall ones, so that few of them read a part of b, that keep all
-  // threads busy.
+  // threads busy. Where they pack their panels too, all of their sums stay in the second cache.
   void balance(const GemmCode& code, const GemmSizes& sizes, int64_t threads) {
-    constexpr int64_t kPacked = 10;  // products that take as long as packing an element
-    constexpr int64_t kBlocks = 4;   // for each thread: more balance nothing better
+    const bool packs_both = code.inner_of_both > 0;
+    // Products that take as long as packing an element.
+    const int64_t packing = packs_both ? 64 : 10;
+    constexpr int64_t kMostSums = 160 << 10;
+    constexpr int64_t kBlocks = 4;  // for each thread: more balance nothing better
     const int64_t groups = parts_of(sizes.m, code.group_rows);
-    const int64_t tallest = code.block_rows / code.group_rows;
+    const int64_t tallest = packs_both ? groups : code.block_rows / code.group_rows;
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t q = 1; q <= std::min(sizes.panels, kBlocks * threads); ++q) {
+    const int64_t most_ranges = packs_both ? sizes.panels : kBlocks * threads;
+    for (int64_t q = 1; q <= std::min(sizes.panels, most_ranges); ++q) {
       const int64_t width = parts_of(sizes.panels, q), columns = width * code.columns;
       for (int64_t p = parts_of(groups, tallest); p <= groups; ++p) {
         const int64_t height = parts_of(groups, p) * code.group_rows;
+        if (packs_both && height * columns > kMostSums) continue;
         const int64_t blocks = parts_of(sizes.m, height) * parts_of(sizes.panels, width);
-        const int64_t time = parts_of(blocks, threads) * height * (columns + kPacked);
+        const int64_t packed = packs_both ? height + columns : height;
+        const int64_t time = parts_of(blocks, threads) * (height * columns + packing * packed);
         if (time < least) {
           least = time, rows = height, row_blocks = parts_of(sizes.m, height);
           range = width, ranges = parts_of(sizes.panels, width);

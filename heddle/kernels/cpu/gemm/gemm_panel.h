@@ -112,7 +112,9 @@ struct PanelOut {
       }
       if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
       uint16_t* const c = g->c.row<uint16_t>(row) + column;
-      if (is_whole) {
+      if (g->past_caches && is_whole) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(c), both);
+      } else if (is_whole) {
         _mm512_storeu_si512(c, both);
       } else {
         _mm512_mask_storeu_epi16(c, columns, both);
