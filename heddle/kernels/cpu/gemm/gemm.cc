@@ -93,7 +93,7 @@ struct Plan {
 };
 
 bool blocks_pack_both(const Plan& plan, const GemmArgs& g) {
-  return g.transpose_a && plan.code.inner_of_both > 0;
+  return g.transpose_a && plan.code.inner_of_both > 0 && plan.filled_k > plan.code.inner_chunk;
 }
 
 // Packs panel p of the whole b, or `inner` of its inner elements from l on.
@@ -177,6 +177,7 @@ class LeftFactor {
     parts_ = parts_of(plan.m, kPart);
   }
   const Rows& rows() const { return a_; }
+  int64_t bytes() const { return a_.rows * a_.stride * size_of(a_.dtype); }
   /// What a unit of int8 row r stands for.
   const float* scale(int64_t r) const { return scale_ == nullptr ? nullptr : scale_ + r; }
   /// How many parts there are to prepare; 0 if blocks take a as it lies.
@@ -262,8 +263,8 @@ void take_rows(const GemmCode& code, const Rows& a, GemmBlock& block) {
   block.a = to, block.a_stride = stride / bytes;
 }
 
-// Rows: of fewer a block is done before what it fetches for the next one has come.
-constexpr int64_t kWorthFetching = 128;
+// Bytes of a: less lies in a second-level cache.
+constexpr int64_t kWorthFetching = 2 << 20;
 
 // One block: rows [row, row + rows) of c, columns from panel `first` on, which begins at `packed`,
 // in chunks of the inner dimension; where a is transposed the block packs its chunks of it, and
@@ -316,7 +317,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
       }
     } else {
       take_rows(code, a.rows().slice(row, rows).columns(l, block.inner), block);
-      if (code.fetches && plan.filled_k <= chunk && rows >= kWorthFetching) {
+      if (code.fetches && plan.filled_k <= chunk && a.bytes() >= kWorthFetching) {
         const int64_t next = row + rows;
         block.next[0] = a.rows().slice(next, std::min(rows, plan.m - next));
       }
@@ -377,8 +378,8 @@ void multiply(const GemmArgs& g) {
       parallel_for(tasks, f);
     }
   };
-  const GemmGrid grid(plan.code, {plan.m, plan.panels, plan.filled_k}, g.transpose_a,
-                      alone ? 1 : num_threads());
+  const GemmGrid grid(plan.code, {plan.m, plan.panels, plan.filled_k},
+                      {g.transpose_a, blocks_pack_both(plan, g)}, alone ? 1 : num_threads());
   const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
   const std::shared_ptr<cpu::Buffer> constant =
       g.transpose_a || is_quantized(g) ? nullptr : packed_constant(plan, g, is_one_block);

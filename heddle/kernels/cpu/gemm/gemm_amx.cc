@@ -71,43 +71,13 @@ struct TilesOfA {
 // thread without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
 constexpr int64_t kAhead = 16 << 10;
 
-// Sums that one product has left, stored a few rows at a time while the tiles compute the next one:
-// vectors and tiles do not wait for each other.
-template <class Format>
-class Pending {
- public:
-  using Out = typename Format::Out;
-
-  /// Sums to fill next; not those that are still to be stored.
-  Sums& fresh() { return sums_[which_]; }
-  /// The fresh ones are rows [row, row + rows) of c.
-  void take(const Out& out, int64_t row, int64_t rows) {
-    out_ = &out, row_ = row, next_ = 0, end_ = rows, which_ ^= 1;
-  }
-  void store_some() {
-    constexpr int64_t kSome = 4;
-    store(end_ - next_ < kSome ? end_ : next_ + kSome);
-  }
-  void store_all() { store(end_); }
-
- private:
-  void store(int64_t end) {
-    const Sums& s = sums_[which_ ^ 1];
-    for (; next_ < end; ++next_) out_->store_sums(row_ + next_, s.at[next_]);
-  }
-
-  Sums sums_[2];
-  const Out* out_ = nullptr;
-  int64_t row_ = 0, next_ = 0, end_ = 0;
-  int which_ = 0;
-};
-
 // What the next block will read, fetched into the second cache little by little.
 class Ahead {
  public:
   Ahead(const GemmBlock& g, int64_t step) : next_(g.next) {
     int64_t lines = 0;
     for (const Rows& x : g.next) lines += x.rows * ((x.width * size_of(x.dtype) + 63) / 64);
+    if (lines == 0) return;
     const int64_t steps = (g.c.rows + 31) / 32 * ((g.c.width + 31) / 32) * (g.inner / step);
     some_ = (lines + steps - 1) / steps;
     begin();
@@ -141,8 +111,8 @@ class Ahead {
 // than plain loads.
 template <class Format, bool kLower>
 void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out, Pending<Format>& pending, Ahead& ahead) {
-  Sums& s = pending.fresh();
+                      const typename Format::Out& out, Ahead& ahead) {
+  Sums s;
   float* sums = s.at[0];
   int64_t sum_stride = kSumStride;
   float* const in_place = kLower ? out.in_place(row) : nullptr;
@@ -188,48 +158,41 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
       if constexpr (kLower) _tile_dpbssd(3, 5, 7);
     }
     upper += a.step, lower += a.step, b += 2048;
-    pending.store_some();
     ahead.fetch_some();
   }
-  pending.store_all();
   _tile_stored(0, sums, sum_stride);
   _tile_stored(1, sums + 16, sum_stride);
   if constexpr (kLower) _tile_stored(2, lower_sums, sum_stride);
   if constexpr (kLower) _tile_stored(3, lower_sums + 16, sum_stride);
-  if (in_place == nullptr) pending.take(out, row, rows);
+  if (in_place != nullptr) return;
+  for (int64_t r = 0; r < rows; ++r) out.store_sums(row + r, s.at[r]);
 }
 
 template <class Format>
 void block(const GemmBlock& g) {
   using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
-  Pending<Format> pending;
   Ahead ahead(g, 64 / Format::kBytes);
-  const auto* const first = static_cast<const char*>(g.b);
-  Out outs[] = {Out(g, 0, first), Out(g, 0, first)};  // a panel's, and that of the one before it
   // Calls f(out, panel) for each panel.
   const auto for_panels = [&](const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
-      const char* b = first + column / 32 * g.panel_bytes;
-      Out& out = outs[column / 32 % 2];
-      out = Out(g, column, b);
-      f(out, b);
+      const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+      f(Out(g, column, b), b);
     }
-    pending.store_all();
   };
   if (full > 0) {
     shape_tiles(16, 16);
     for_panels([&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out, pending, ahead);
+        rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
     for_panels([&](const Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, pending, ahead)
-                : rows_times_panel<Format, false>(g, full, rest, b, out, pending, ahead);
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
+                : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
     });
   }
   _tile_release();
@@ -255,7 +218,7 @@ const GemmCode& gemm_amx() {
 const GemmCode& gemm_int8_amx() {
   static const GemmCode code = [] {
     GemmCode c = int8_code(32, 0, block<Int8>);
-    c.past_caches = kPastCaches, c.fetches = true;
+    c.past_caches = kPastCaches;
     return c;
   }();
   return code;

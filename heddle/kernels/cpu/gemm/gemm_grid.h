@@ -20,15 +20,20 @@ struct GemmSizes {
   int64_t inner;   ///< elements of the inner dimension, filled up
 };
 
+/// What each block packs for itself.
+struct BlockPacks {
+  bool rows = false;    ///< of a
+  bool panels = false;  ///< of b, too
+};
+
 /// How the work of a product is cut: blocks of rows times ranges of panels. Bits do not depend on
 /// it (GemmCode).
 struct GemmGrid {
   int64_t rows = 0, row_blocks = 0, range = 0, ranges = 0;
 
-  /// packs_rows: each block packs its rows of a.
-  GemmGrid(const GemmCode& code, const GemmSizes& sizes, bool packs_rows, int64_t threads) {
-    if (packs_rows) {
-      balance(code, sizes, threads);
+  GemmGrid(const GemmCode& code, const GemmSizes& sizes, BlockPacks packs, int64_t threads) {
+    if (packs.rows) {
+      balance(code, sizes, packs.panels, threads);
       return;
     }
     const int64_t wanted = threads == 1 ? 1 : 8 * threads;
@@ -54,8 +59,7 @@ struct GemmGrid {
  private:
   // Blocks that pack their own rows: tall ones, so that few of them read a part of b, that keep all
   // threads busy. Where they pack their panels too, all of their sums stay in the second cache.
-  void balance(const GemmCode& code, const GemmSizes& sizes, int64_t threads) {
-    const bool packs_both = code.inner_of_both > 0;
+  void balance(const GemmCode& code, const GemmSizes& sizes, bool packs_both, int64_t threads) {
     // Products that take as long as packing an element.
     const int64_t packing = packs_both ? 64 : 10;
     constexpr int64_t kMostSums = 160 << 10;

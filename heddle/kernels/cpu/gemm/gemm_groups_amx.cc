@@ -70,7 +70,8 @@ class RowsTimesPanel {
   }
 
  private:
-  static constexpr int64_t kBytes = kGroup * 32, kFours = 128;  // of a group; of four inner elements
+  static constexpr int64_t kBytes = kGroup * 32,
+                           kFours = 128;  // of a group; of four inner elements
 
   void multiply_first(int64_t g) {
     _tile_loadd(4, a_ + g * kGroup, stride_);
@@ -138,8 +139,7 @@ void block(const GemmBlock& g) {
     const auto* const a = static_cast<const char*>(g.a);
     float* const units = scratch<float, 9>(full * groups);
     for (int64_t row = 0; row < full; ++row) {
-      const auto* of_row =
-          reinterpret_cast<const RoundedGroup*>(a + row * g.a_stride + g.inner);
+      const auto* of_row = reinterpret_cast<const RoundedGroup*>(a + row * g.a_stride + g.inner);
       float* const to = units + row / kTile * groups * kTile + row % kTile;
       for (int64_t i = 0; i < groups; ++i) to[i * kTile] = of_row[i].scale;
     }
@@ -153,7 +153,8 @@ void block(const GemmBlock& g) {
       const PanelOut out(g, column);
       for (int64_t row = 0; row < full; row += kTile) {
         const float* const of_tile = units + row * groups;
-        RowsTimesPanel<kGroup> product(a + row * g.a_stride, g.a_stride, of_tile, b, scales, groups);
+        RowsTimesPanel<kGroup> product(a + row * g.a_stride, g.a_stride, of_tile, b, scales,
+                                       groups);
         product.multiply();
         product.store(out, row);
       }
