@@ -287,6 +287,20 @@ TEST(Gemm, a_row_times_packed_weights_has_the_same_bits_whatever_the_batch_and_t
   }
 }
 
+// A result of 4 MB and a left factor of 2 MB: more than the caches of a core are to keep.
+TEST(Gemm, a_row_of_a_large_product_has_the_same_bits_whatever_the_batch_and_the_threads) {
+  const KeepThreads keep;
+  for (bool packed : {false, true}) {
+    expect_rows_keep_their_bits({.m = 1100,
+                                 .n = 2048,
+                                 .k = 992,
+                                 .types = {DType::bf16, DType::bf16},
+                                 .transpose_b = true,
+                                 .bias = packed,
+                                 .packed = packed});
+  }
+}
+
 TEST(Gemm, a_row_that_is_added_has_the_same_bits_whatever_the_batch_and_the_threads) {
   const KeepThreads keep;
   for (DType in : computed_dtypes()) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -33,6 +34,16 @@ inline const std::vector<DType>& computed_dtypes() {
   static const std::vector<DType> dtypes = {DType::f32, DType::bf16};
   return dtypes;
 }
+
+/// Memory that begins at a line of the caches, as that of tensors does.
+template <class T>
+struct AtLines {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
+  bool operator==(const AtLines&) const = default;
+};
 
 /// A matrix of f32 or bf16 with `padding` elements between its rows, which must stay as they are.
 class Matrix {
@@ -99,7 +110,7 @@ class Matrix {
 
   int64_t rows_, width_, stride_;
   DType dtype_;
-  std::vector<char> bytes_;
+  std::vector<char, AtLines<char>> bytes_;
 };
 
 /// Relative rounding error of a dtype.

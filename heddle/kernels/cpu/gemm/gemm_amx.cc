@@ -72,9 +72,9 @@ struct TilesOfA {
 constexpr int64_t kAhead = 16 << 10;
 
 // What the next block will read, fetched into the second cache little by little.
-class Ahead {
+class NextFactors {
  public:
-  Ahead(const GemmBlock& g, int64_t step) : next_(g.next) {
+  NextFactors(const GemmBlock& g, int64_t step) : next_(g.next) {
     int64_t lines = 0;
     for (const Rows& x : g.next) lines += x.rows * ((x.width * size_of(x.dtype) + 63) / 64);
     if (lines == 0) return;
@@ -111,7 +111,7 @@ class Ahead {
 // than plain loads.
 template <class Format, bool kLower>
 void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out, Ahead& ahead) {
+                      const typename Format::Out& out, NextFactors& next) {
   Sums s;
   float* sums = s.at[0];
   int64_t sum_stride = kSumStride;
@@ -158,7 +158,7 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
       if constexpr (kLower) _tile_dpbssd(3, 5, 7);
     }
     upper += a.step, lower += a.step, b += 2048;
-    ahead.fetch_some();
+    next.fetch_some();
   }
   _tile_stored(0, sums, sum_stride);
   _tile_stored(1, sums + 16, sum_stride);
@@ -172,7 +172,7 @@ template <class Format>
 void block(const GemmBlock& g) {
   using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
-  Ahead ahead(g, 64 / Format::kBytes);
+  NextFactors next(g, 64 / Format::kBytes);
   // Calls f(out, panel) for each panel.
   const auto for_panels = [&](const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
@@ -184,15 +184,15 @@ void block(const GemmBlock& g) {
     shape_tiles(16, 16);
     for_panels([&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
+        rows_times_panel<Format, true>(g, row, 32, b, out, next);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
     for_panels([&](const Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
-                : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, next)
+                : rows_times_panel<Format, false>(g, full, rest, b, out, next);
     });
   }
   _tile_release();

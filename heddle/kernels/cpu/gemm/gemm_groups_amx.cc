@@ -70,8 +70,8 @@ class RowsTimesPanel {
   }
 
  private:
-  static constexpr int64_t kBytes = kGroup * 32,
-                           kFours = 128;  // of a group; of four inner elements
+  // Of a panel: a group, and four inner elements of all columns.
+  static constexpr int64_t kBytes = kGroup * 32, kFours = 128;
 
   void multiply_first(int64_t g) {
     _tile_loadd(4, a_ + g * kGroup, stride_);
