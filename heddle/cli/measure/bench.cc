@@ -37,8 +37,8 @@ void list_cases(bool as_json) {
 }
 
 // What multiplies: f32 has no unit of its own.
-std::string unit_of(const Flags& flags) {
-  const Precision precision = resolve_precision(flags.precision);
+std::string unit_of(const bench::BenchCase& c, const Flags& flags) {
+  const Precision precision = bench::options_of_run(c, flags.precision).precision;
   const bool is_plain = precision.compute == DType::f32 && !precision.int8;
   return std::string(matrix_unit_name(is_plain ? MatrixUnit::vectors : matrix_unit()));
 }
@@ -47,7 +47,7 @@ std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::
   Json line = Json::object({{"case", c.name},
                             {"dtype", flags.precision},
                             {"threads", num_threads()},
-                            {"matrix_unit", unit_of(flags)},
+                            {"matrix_unit", unit_of(c, flags)},
                             {"batch", r.batch},
                             {"value", rounded(r.value, 4)},
                             {"unit", c.unit},
@@ -113,7 +113,7 @@ void print_products(const bench::BenchCase& c, const Flags& flags,
     Json line = Json::object({{"case", c.name},
                               {"dtype", flags.precision},
                               {"threads", num_threads()},
-                              {"matrix_unit", unit_of(flags)},
+                              {"matrix_unit", unit_of(c, flags)},
                               {"matrix_products", products}});
     if (timings.peak > 0) line["peak_flops"] = rounded(timings.peak, 0);
     fmt::print("{}\n", line.dump());
@@ -122,7 +122,7 @@ void print_products(const bench::BenchCase& c, const Flags& flags,
   fmt::print(
       "{}  {} by {}, {}; c [m, n] = a b, inner size k; G/s: 10⁹ multiplications and "
       "additions a second{}\n",
-      c.name, flags.precision, unit_of(flags), counted(num_threads(), "thread"),
+      c.name, flags.precision, unit_of(c, flags), counted(num_threads(), "thread"),
       timings.peak > 0 ? fmt::format(", of {:.1f} from registers to registers", timings.peak / 1e9)
                        : "");
   fmt::print("{:>8} {:>8} {:>8}  {:7} {:>7} {:>10} {:>9} {:>8}\n", "m", "n", "k", "", "times", "ms",
