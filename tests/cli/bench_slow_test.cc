@@ -19,8 +19,8 @@ TEST(BenchOfLargeModels, processes_that_load_a_model_are_counted) {
 
 // Their format is no --precision of other commands.
 TEST(BenchOfLargeModels, weights_of_four_bits_are_timed) {
-  const CliResult result = run_heddle({"bench", "generate-gpt2", "--precision", "int4", "--seconds",
-                                       "0", "--json"});
+  const CliResult result =
+      run_heddle({"bench", "generate-gpt2", "--precision", "int4", "--seconds", "0", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json line = Json::parse(result.out);
   EXPECT_EQ(line.get_string("dtype"), "int4");
