@@ -1,6 +1,7 @@
 // What the driver of matrix products (gemm.cc) asks of the code for one kind of arithmetic.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "heddle/tensor/rows.h"
@@ -73,6 +74,16 @@ inline GemmCode groups_code(int64_t group, bool has_tail, void (*block)(const Ge
           .pack = nullptr,
           .pack_transposed = nullptr,
           .block = block};
+}
+
+/// Of blocks for 4 bits in groups of 32 and of 64, then for 8 bits.
+using GroupsCodes = std::array<GemmCode, 4>;
+inline GroupsCodes groups_codes(bool has_tail, const std::array<void (*)(const GemmBlock&), 4>& b) {
+  return {groups_code(32, has_tail, b[0]), groups_code(64, has_tail, b[1]),
+          groups_code(32, has_tail, b[2]), groups_code(64, has_tail, b[3])};
+}
+inline const GemmCode& code_of(const GroupsCodes& codes, int bits, int64_t group) {
+  return codes[(bits == 8 ? 2 : 0) + (group == 64 ? 1 : 0)];
 }
 
 /// int8 by vectors of the best instruction set.

@@ -239,12 +239,9 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_groups_code(int bits, int64_t group) {
-  static const GemmCode four32 = groups_code(32, false, block<4, 32>);
-  static const GemmCode four64 = groups_code(64, false, block<4, 64>);
-  static const GemmCode eight32 = groups_code(32, false, block<8, 32>);
-  static const GemmCode eight64 = groups_code(64, false, block<8, 64>);
-  if (bits == 4) return group == 32 ? four32 : four64;
-  return group == 32 ? eight32 : eight64;
+  static const GroupsCodes codes =
+      groups_codes(false, {block<4, 32>, block<4, 64>, block<8, 32>, block<8, 64>});
+  return code_of(codes, bits, group);
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE
