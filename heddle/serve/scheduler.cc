@@ -9,9 +9,9 @@
 
 namespace heddle::serve {
 
-Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows, int engines)
-    : most_rows_(rows), most_width_(std::max(kMostWidth / engines, kLeastWidth)) {
-  for (int i = 0; i < engines; ++i) {
+Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows, Engines engines)
+    : most_rows_(rows), least_width_(std::max<int64_t>(engines.least_width, 1)) {
+  for (int i = 0; i < engines.count; ++i) {
     lanes_.push_back(std::make_unique<Lane>(model, precision));
     Engine& engine = lanes_.back()->engine;
     engine.limit_rows(rows);
@@ -152,11 +152,20 @@ void Scheduler::end_late(Moment now) {
   }
 }
 
-// Of those that wait, so many that the engine has room for, up to its share. With the lock.
+// So many that all which run and wait are enough for each. With the lock.
+int64_t Scheduler::engines_in_use() const {
+  return std::clamp<int64_t>((width_ + waiting_width_) / least_width_, 1, std::ssize(lanes_));
+}
+
+// Of those that wait, so many that the engine has room for, up to its share; none if it would be
+// one more than are in use. With the lock.
 auto Scheduler::those_with_room(const Lane& lane, size_t most) const
     -> std::vector<WaitingJobs::const_iterator> {
-  const auto engines = std::ssize(lanes_);
+  const int64_t engines = engines_in_use();
   const int64_t share = (width_ + waiting_width_ + engines - 1) / engines;
+  const int64_t most_width = std::max(kMostWidth / engines, kLeastWidth);
+  const auto runs = [](const auto& other) { return other->width > 0; };
+  if (lane.width == 0 && std::ranges::count_if(lanes_, runs) >= engines) return {};
   int64_t rows = rows_, width = lane.width, source_rows = 0;
   int passed = 0;
   int64_t may_pass = most_rows_;  // rows that those that have no room still let pass
@@ -165,7 +174,7 @@ auto Scheduler::those_with_room(const Lane& lane, size_t most) const
     const Waiting& waiting = at->second;
     if (width >= share || found.size() == most) break;
     const bool has_room =
-        rows + waiting.rows <= most_rows_ && (width == 0 || width + waiting.width <= most_width_);
+        rows + waiting.rows <= most_rows_ && (width == 0 || width + waiting.width <= most_width);
     if (!has_room || waiting.rows > may_pass) {
       if (passed++ == kMostPassed) break;
       may_pass = std::min(may_pass, waiting.rows - waiting.passed);

@@ -36,9 +36,16 @@ struct Job {
   std::function<void(JobEnd, std::span<const Hypothesis>)> on_end = {};
 };
 
-/// Jobs share the passes of an engine, or of several (engines_of()): those that come wait in one
-/// queue, from which each engine takes the first that there is room for, up to its share of all;
-/// those that are done leave, and their rows are free at once. What a job gets depends neither on
+/// How many engines a scheduler may use, and for how many hypotheses of all jobs one more of them
+/// (least_rows_of_engine()).
+struct Engines {
+  int count = 1;
+  int64_t least_width = 0;
+};
+
+/// Jobs share the passes of an engine, or of several: those that come wait in one queue, from which
+/// each engine takes the first that there is room for, up to its share of all; those that are done
+/// leave, and their rows are free at once. What a job gets depends neither on
 /// when it came, nor on its engine, nor on its neighbours, bit for bit.
 ///
 /// Where there is no room for a job, smaller ones pass it, but by no more rows in all than it takes
@@ -67,7 +74,7 @@ class Scheduler {
   static constexpr int64_t kMostSourceRows = 1024;
 
   /// rows: of the KV cache, each keys and values of one token in all layers
-  Scheduler(const Model& model, Precision precision, int64_t rows, int engines = 1);
+  Scheduler(const Model& model, Precision precision, int64_t rows, Engines engines = {});
 
   /// Rows that a request may hold, which is what it weighs. Errors: none.
   int64_t rows_needed(const Request& request) const {
@@ -119,6 +126,7 @@ class Scheduler {
   using WaitingJobs = std::map<int64_t, Waiting>;  // by id, which rises: the first came first
 
   void end_late(Moment now);
+  int64_t engines_in_use() const;
   std::vector<WaitingJobs::const_iterator> those_with_room(const Lane& lane, size_t most) const;
   bool is_worth(const Lane& lane, std::span<const WaitingJobs::const_iterator> joining) const;
   WaitingJobs take(size_t lane);
@@ -126,7 +134,7 @@ class Scheduler {
   Running leave(std::map<int64_t, Running>::iterator at);
   void end(Lane& lane, int64_t id, JobEnd outcome, std::span<const Hypothesis> found);
 
-  const int64_t most_rows_, most_width_;  // of all; of an engine
+  const int64_t most_rows_, least_width_;  // of all; of an engine beside others
   std::vector<std::unique_ptr<Lane>> lanes_;
   mutable std::mutex mutex_;  // of all below, never held while a job is called
   WaitingJobs waiting_;

@@ -17,7 +17,7 @@ using Ids = std::vector<int32_t>;
 struct Subject : testing::TranslationJobs {
   Subject() : TranslationJobs(60) {}
   std::shared_ptr<Scheduler> scheduler(int engines) const {
-    return std::make_shared<Scheduler>(*small.made, Precision(), 600, engines);
+    return std::make_shared<Scheduler>(*small.made, Precision(), 600, Engines{engines});
   }
 };
 
@@ -117,7 +117,7 @@ TEST(EngineThreads, a_scheduler_that_nobody_else_has_is_freed_without_the_mutex)
   std::atomic<int> freed = 0, in_time = 0;
   const auto make = [&] {
     return std::shared_ptr<Scheduler>(
-        new Scheduler(*subject.small.made, Precision(), 600, 2), [&](Scheduler* scheduler) {
+        new Scheduler(*subject.small.made, Precision(), 600, {2}), [&](Scheduler* scheduler) {
           wakings.push_back(std::async(std::launch::async, [&] { threads.wake(); }));
           const auto state = wakings.back().wait_for(std::chrono::seconds(30));
           in_time += state == std::future_status::ready ? 1 : 0;

@@ -169,7 +169,7 @@ TEST(Scheduler, weights_that_are_not_finite_fail_the_jobs_that_run) {
 
 // A translator whose jobs are of equal length: sentences of four tokens.
 struct Arrivals {
-  explicit Arrivals(int64_t rows = 100'000, int engines = 1)
+  explicit Arrivals(int64_t rows = 100'000, Engines engines = {})
       : scheduler(*subject.small.made, {}, rows, engines) {
     subject.options.search.beam = 1;
     subject.options.search.min_new_tokens = 30;
@@ -267,7 +267,7 @@ TEST(Scheduler, prompts_join_at_the_next_step) {
 TEST(Scheduler, no_more_run_than_there_is_room_for) {
   Arrivals alone;
   const int64_t each = alone.scheduler.rows_needed(alone.subject.job(0).request);
-  Arrivals arrivals(10 * each, 3);
+  Arrivals arrivals(10 * each, {3});
   arrivals.come(25);
   step_all(arrivals.scheduler);
   EXPECT_EQ(arrivals.scheduler.running(), 10);
@@ -308,7 +308,7 @@ TEST(Scheduler, short_jobs_pass_one_without_room_and_it_is_not_starved) {
 }
 
 TEST(Scheduler, each_engine_takes_its_share_and_one_without_work_is_called) {
-  Arrivals arrivals(100'000, 3);
+  Arrivals arrivals(100'000, {3});
   const auto who_has_work = [&] {
     std::vector<size_t> engines;
     for (size_t i = 0; i < 3; ++i) {
@@ -336,9 +336,28 @@ TEST(Scheduler, each_engine_takes_its_share_and_one_without_work_is_called) {
   EXPECT_EQ(arrivals.scheduler.running(), 30);
 }
 
+TEST(Scheduler, another_engine_is_called_once_there_are_enough_rows_for_each) {
+  Arrivals arrivals(100'000, {.count = 2, .least_width = 4});
+  Scheduler& scheduler = arrivals.scheduler;
+  const auto has_work = [&] { return std::pair(scheduler.has_work(0), scheduler.has_work(1)); };
+  arrivals.come(5);
+  scheduler.step(at(0), 1);
+  EXPECT_EQ(scheduler.running(), 5);  // more than half of all
+  arrivals.come(2);
+  EXPECT_EQ(has_work(), std::pair(false, true));
+  scheduler.step(at(0), 0);  // seven are not enough for two
+  EXPECT_EQ(scheduler.running(), 5);
+  arrivals.come(1);
+  EXPECT_EQ(has_work(), std::pair(true, true));
+  scheduler.step(at(0), 1);  // which has its share
+  EXPECT_EQ(scheduler.running(), 5);
+  scheduler.step(at(0), 0);
+  EXPECT_EQ(scheduler.running(), 8);
+}
+
 TEST(Scheduler, several_engines_give_what_one_gives_and_hear_of_cancelled_jobs) {
   const Subject subject;
-  Scheduler scheduler(*subject.small.made, {}, 4000, 3);
+  Scheduler scheduler(*subject.small.made, {}, 4000, {3});
   std::vector<std::optional<Ids>> found(subject.sentences.size());
   int64_t last = 0;
   for (size_t i = 0; i < found.size(); ++i) {

@@ -154,10 +154,9 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
   }
 }
 
-// A model of up to so many weights stays in the cache of a core: there threads that decode
-// sentences of their own, and never wait for each other, are faster than threads that share each
-// product.
-constexpr int64_t kSmallModel = 8'000'000;
+// A model of up to so many weights stays in the cache of a core, and any has work enough for a
+// thread in so many rows of a step: with fewer, each thread would wait for all weights.
+constexpr int64_t kSmallModel = 8'000'000, kRowsOfEach = 64;
 
 // The search of all sentences. Ids of the config that are no tokens never come, nor do the
 // caller's.
@@ -225,16 +224,20 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   }
   std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return sources.length(i); });
   const SearchConfig search = search_of(model.facts(), options);
-  const auto translate = [&](Queue& queue, int64_t budget) {
-    translate_queue(model, options, search, queue, budget / search.width(), results);
+  const int64_t budget = options.batch_tokens, width = search.width();
+  const auto sentences = static_cast<int64_t>(order.size());
+  const int64_t rows_of_batch = tokens > 0 ? budget * sentences / tokens : 0;
+  const int64_t rows_of_each = std::min(sentences * width / num_threads(), rows_of_batch);
+  const int engines =
+      sentences > 1 && rows_of_each >= least_rows_of_engine(model) ? num_threads() : 1;
+  const auto translate = [&](Queue& queue, int64_t rows) {
+    translate_queue(model, options, search, queue, rows / width, results);
   };
-  const int64_t budget = options.batch_tokens;
-  const int engines = order.size() > 1 ? engines_of(model) : 1;
   Queue all(sources, order);
   // A profile follows one thread.
   if (engines == 1 || is_profiling()) {
     translate(all, budget);
-  } else if (const int64_t rows = tokens * search.width(); rows <= budget * engines) {
+  } else if (const int64_t rows = tokens * width; rows <= budget * engines) {
     const std::vector<std::vector<int64_t>> hands = dealt(order, engines);
     parallel_for(engines, [&](int64_t t) {
       Queue own(sources, hands[static_cast<size_t>(t)]);
@@ -275,8 +278,8 @@ Request memory_request(const EncoderDecoder& model, int64_t rows, const Translat
   return one_request(model, {.rows = std::span(&rows, 1)}, options, number);
 }
 
-int engines_of(const EncoderDecoder& model) {
-  return model.facts().multiplied <= kSmallModel ? num_threads() : 1;
+int64_t least_rows_of_engine(const EncoderDecoder& model) {
+  return model.facts().multiplied <= kSmallModel ? 0 : kRowsOfEach;
 }
 
 Translation as_translation(std::span<const Hypothesis> ended) {

@@ -66,24 +66,27 @@ struct TilesOfA {
   }
 };
 
-// How far ahead of a product of few rows weights are fetched into the second cache, in bytes. The
-// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a
-// thread without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
-constexpr int64_t kAhead = 16 << 10;
-
-// What the next block will read, fetched into the second cache little by little.
-class NextFactors {
+// What comes next, fetched into the second cache little by little while tiles are multiplied: the
+// next panel of b, which lies behind this one, and the rows that the next block will read. The
+// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a thread
+// without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
+class Ahead {
  public:
-  NextFactors(const GemmBlock& g, int64_t step) : next_(g.next) {
+  // `step`: inner elements of a step.
+  Ahead(const GemmBlock& g, int64_t step) : rows_of_next_(g.next) {
     int64_t lines = 0;
     for (const Rows& x : g.next) lines += x.rows * ((x.width * size_of(x.dtype) + 63) / 64);
     if (lines == 0) return;
     const int64_t steps = (g.c.rows + 31) / 32 * ((g.c.width + 31) / 32) * (g.inner / step);
-    some_ = (lines + steps - 1) / steps;
+    row_lines_ = (lines + steps - 1) / steps;
     begin();
   }
+  // From here on a panel is gone through for `rows` rows of c, 32 at a time.
+  void set_rows(int64_t rows) { panel_lines_ = (1024 + rows - 1) / rows; }
+  void set_panel(const char* next) { panel_ = next; }
   void fetch_some() {
-    for (int64_t i = 0; i < some_; ++i) {
+    for (int64_t i = 0; i < panel_lines_; ++i, panel_ += 64) _mm_prefetch(panel_, _MM_HINT_T1);
+    for (int64_t i = 0; i < row_lines_; ++i) {
       if (rows_ == 0) return;
       _mm_prefetch(at_ + column_, _MM_HINT_T1);
       column_ += 64;
@@ -95,14 +98,16 @@ class NextFactors {
 
  private:
   void begin() {
-    const Rows& x = next_[which_];
+    const Rows& x = rows_of_next_[which_];
     at_ = static_cast<const char*>(x.data), rows_ = x.rows;
     stride_ = x.stride * size_of(x.dtype), width_ = x.width * size_of(x.dtype);
   }
 
-  const Rows* next_;
+  const char* panel_ = nullptr;
+  int64_t panel_lines_ = 0;
+  const Rows* rows_of_next_;
   const char* at_ = nullptr;
-  int64_t stride_ = 0, width_ = 0, rows_ = 0, column_ = 0, some_ = 0;
+  int64_t stride_ = 0, width_ = 0, rows_ = 0, column_ = 0, row_lines_ = 0;
   int which_ = 0;
 };
 
@@ -111,7 +116,7 @@ class NextFactors {
 // than plain loads.
 template <class Format, bool kLower>
 void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out, NextFactors& next) {
+                      const typename Format::Out& out, Ahead& ahead) {
   Sums s;
   float* sums = s.at[0];
   int64_t sum_stride = kSumStride;
@@ -141,11 +146,7 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
     }
     _tile_loadd(6, b, 64);
     _tile_loadd(7, b + 1024, 64);
-    if constexpr (kLower) {
-      _tile_stream_loadd(5, lower, a.stride);
-    } else {
-      for (int64_t i = 0; i < 2048; i += 64) _mm_prefetch(b + kAhead + i, _MM_HINT_T1);
-    }
+    if constexpr (kLower) _tile_stream_loadd(5, lower, a.stride);
     if constexpr (Format::kBytes == 2) {
       _tile_dpbf16ps(0, 4, 6);
       _tile_dpbf16ps(1, 4, 7);
@@ -158,7 +159,7 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
       if constexpr (kLower) _tile_dpbssd(3, 5, 7);
     }
     upper += a.step, lower += a.step, b += 2048;
-    next.fetch_some();
+    ahead.fetch_some();
   }
   _tile_stored(0, sums, sum_stride);
   _tile_stored(1, sums + 16, sum_stride);
@@ -172,27 +173,30 @@ template <class Format>
 void block(const GemmBlock& g) {
   using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
-  NextFactors next(g, 64 / Format::kBytes);
+  Ahead ahead(g, 64 / Format::kBytes);
   // Calls f(out, panel) for each panel.
   const auto for_panels = [&](const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+      ahead.set_panel(b + g.panel_bytes);
       f(Out(g, column, b), b);
     }
   };
   if (full > 0) {
     shape_tiles(16, 16);
+    ahead.set_rows(full);
     for_panels([&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out, next);
+        rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
+    ahead.set_rows(32);
     for_panels([&](const Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, next)
-                : rows_times_panel<Format, false>(g, full, rest, b, out, next);
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
+                : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
     });
   }
   _tile_release();
