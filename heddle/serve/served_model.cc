@@ -148,9 +148,9 @@ SharedModel load_served_model(const std::string& argument, const ServedModelOpti
   const LoadedModel& loaded = model->loaded();
   const bool reads_sources = model->use == ModelUse::translate || model->use == ModelUse::caption;
   if (reads_sources || model->use == ModelUse::generate) {
-    const Engines engines =
-        reads_sources ? Engines{num_threads(), least_rows_of_engine(loaded.translator())}
-                      : Engines();
+    const Engines engines = reads_sources
+                                ? Engines{num_threads(), least_rows_of_engine(loaded.translator())}
+                                : Engines();
     model->scheduler =
         std::make_unique<Scheduler>(*loaded.model, options.precision, options.cache_rows, engines);
   }

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/parallel.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/ops/elementwise.h"
 #include "tests/base/temporary.h"
@@ -59,21 +60,28 @@ TEST(BestTokens, equal_a_stable_sort_for_sizes_around_a_block) {
   }
 }
 
+// Of few and of many blocks; those that are suppressed are the largest of theirs.
 TEST(BestTokens, suppressed_ids_never_come_and_keep_their_share) {
-  const Tensor logits = random_logits(3, 200, 5), before = logits.clone();
-  std::vector<int32_t> suppressed;
-  for (int64_t r = 0; r < 3; ++r) {
-    suppressed.push_back(sorted_ids(logits.data<float>() + r * 200, 200)[0]);
-  }
-  const auto tokens = best_tokens(logits, {.count = 4, .suppressed = suppressed});
-  for (int64_t r = 0; r < 3; ++r) {
-    for (int64_t i = 0; i < 4; ++i) {
-      const NextToken& w = tokens[r * 4 + i];
-      EXPECT_EQ(std::count(suppressed.begin(), suppressed.end(), w.id), 0);
-      EXPECT_NEAR(w.log_p, log_p(before.data<float>() + r * 200, 200, w.id), 1e-5);
+  for (const int64_t vocab : {200, 3000}) {
+    const Tensor logits = random_logits(3, vocab, 5), before = logits.clone();
+    std::vector<int32_t> suppressed;
+    for (int64_t r = 0; r < 3; ++r) {
+      const auto ids = sorted_ids(logits.data<float>() + r * vocab, vocab);
+      suppressed.insert(suppressed.end(), ids.begin(), ids.begin() + 4);
     }
+    const auto tokens = best_tokens(logits, {.count = 4, .suppressed = suppressed});
+    for (int64_t r = 0; r < 3; ++r) {
+      const float* x = before.data<float>() + r * vocab;
+      auto ids = sorted_ids(x, vocab);
+      std::erase_if(ids, [&](int32_t id) { return std::ranges::count(suppressed, id) > 0; });
+      for (int64_t i = 0; i < 4; ++i) {
+        const NextToken& w = tokens[r * 4 + i];
+        EXPECT_EQ(w.id, ids[i]);
+        EXPECT_NEAR(w.log_p, log_p(x, vocab, w.id), 1e-5);
+      }
+    }
+    EXPECT_EQ(logits.to_floats(), before.to_floats());
   }
-  EXPECT_EQ(logits.to_floats(), before.to_floats());
 }
 
 // The part of a vocabulary of several that nothing is left of, too.
@@ -147,10 +155,11 @@ TEST(BestTokens, without_scores_the_ids_are_the_same_and_nan_is_still_an_error) 
                [&] { best_tokens(logits, {.scores = false}); });
 }
 
-// 300 rows: several parts of the vocabulary, the last one short. Three uses: weights packed as they
-// are used, then kept packed.
+// 300 rows: several parts of the vocabulary, the last one short, and of the rows. Three uses:
+// weights packed as they are used, then kept packed.
 TEST(BestTokens, of_an_output_in_parts_equal_those_of_all_logits) {
   const NoGrad off;
+  const int threads = num_threads();
   const int64_t vocab = 5001, width = 33;
   for (const char* precision : {"f32", "bf16", "int8"}) {
     nn::Run run;
@@ -164,6 +173,7 @@ TEST(BestTokens, of_an_output_in_parts_equal_those_of_all_logits) {
     std::vector<int32_t> forced(300, -1);
     forced[3] = 5000, forced[4] = 2048, forced[5] = 0;
     for (int use = 0; use < 3; ++use) {
+      set_num_threads(use < 2 ? 1 : threads);
       const BestTokensRow each = {.count = 3};
       const std::vector<NextToken> parts = best_tokens(output, h, run, each, forced);
       const std::vector<NextToken> whole = best_tokens(output(h, run), each, forced);

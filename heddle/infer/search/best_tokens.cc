@@ -118,30 +118,55 @@ class TopTokens {
   }
 
   // Keeps the `count` largest of row r that may come, largest first, the earlier first among
-  // equals. Only blocks whose maximum is above the threshold are looked at.
+  // equals. Only what is above `limit` is looked at, block by block and in these by kGroup.
   void look(std::span<const float> x, int64_t r, int64_t first) {
-    constexpr size_t kBlock = LogitScanArgs::kBlock;
-    std::vector<Logit>& best = best_[static_cast<size_t>(r)];
-    const BestTokensRow& o = rows_[static_cast<size_t>(r)];
+    constexpr size_t kBlock = LogitScanArgs::kBlock, kGroup = 16;
+    const auto row = static_cast<size_t>(r);
+    std::vector<Logit>& best = best_[row];
+    const BestTokensRow& o = rows_[row];
     if (o.count == 0) return;
     const auto at = static_cast<size_t>(o.forced - first);
-    if (o.forced >= first && at < x.size()) forced_[static_cast<size_t>(r)] = x[at];
+    if (o.forced >= first && at < x.size()) forced_[row] = x[at];
     const auto count = o.forced >= 0 ? size_t{1} : static_cast<size_t>(o.count);
-    const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
-    const float* most = maxima(r, first);
-    for (size_t b = 0; b * kBlock < x.size(); ++b) {
-      if (!(most[b] > threshold())) continue;
-      for (size_t i = b * kBlock; i < std::min(x.size(), (b + 1) * kBlock); ++i) {
-        if (!(x[i] > threshold())) continue;
-        const auto id = static_cast<int32_t>(first + static_cast<int64_t>(i));
-        if (contains(o.suppressed, id) || contains(o.banned, id)) continue;
-        if (o.allowed != nullptr && !o.allowed->contains(id)) continue;
-        if (best.size() == count) best.pop_back();
-        const auto behind =
-            std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });
-        best.insert(behind, {id, x[i]});
+    const std::span most(maxima(r, first), (x.size() + kBlock - 1) / kBlock);
+    float limit = best.size() < count ? below_best(most, o, count) : best.back().value;
+    const auto may_come = [&](int32_t id) {
+      return !contains(o.suppressed, id) && !contains(o.banned, id) &&
+             (o.allowed == nullptr || o.allowed->contains(id));
+    };
+    for (size_t b = 0; b < most.size(); ++b) {
+      if (!(most[b] > limit)) continue;
+      const size_t end = std::min(x.size(), (b + 1) * kBlock);
+      for (size_t begin = b * kBlock; begin < end; begin += kGroup) {
+        const std::span group = x.subspan(begin, std::min(kGroup, end - begin));
+        if (!any_above(group, limit)) continue;
+        for (size_t i = 0; i < group.size(); ++i) {
+          const auto id = static_cast<int32_t>(first + static_cast<int64_t>(begin + i));
+          const Logit l = {id, group[i]};
+          if (!(l.value > limit) || !may_come(id)) continue;
+          if (best.size() == count) best.pop_back();
+          const auto is_below = [&](const Logit& other) { return other.value < l.value; };
+          best.insert(std::ranges::find_if(best, is_below), l);
+          if (best.size() == count) limit = best.back().value;
+        }
       }
     }
+  }
+  static bool any_above(std::span<const float> x, float limit) {
+    int any = 0;
+    for (const float value : x) any |= value > limit ? 1 : 0;
+    return any != 0;
+  }
+  // A value below `count` that may come, from the maxima of blocks: of so many and those that may
+  // not come, the least. -inf where there are too few blocks.
+  static float below_best(std::span<const float> maxima, const BestTokensRow& row, size_t count) {
+    const size_t needed = count + row.suppressed.size() + row.banned.size();
+    if (row.allowed != nullptr || needed > maxima.size()) return kNone;
+    std::vector<float> sorted;
+    for (const float most : maxima) sorted.push_back(most > kNone ? most : kNone);  // no NaN
+    const auto least = sorted.begin() + static_cast<int64_t>(needed) - 1;
+    std::ranges::nth_element(sorted, least, std::greater());
+    return std::nextafter(*least, kNone);
   }
 
   std::span<const BestTokensRow> rows_;
@@ -151,11 +176,13 @@ class TopTokens {
   std::vector<float> forced_;             // of each row: the logit of the token that is forced
 };
 
-// Ids of a part of the vocabulary: what a thread holds of it then stays in its second cache.
+// Logits that are made at a time: what a thread holds of them then stays in its second cache.
+int64_t logits_of_part() { return (in_parallel() ? 1 : num_threads()) * (int64_t{1} << 18); }
+// Rows of which a part of the vocabulary is no more.
+int64_t most_rows() { return logits_of_part() / LogitScanArgs::kSumBlock; }
+// Ids of a part of the vocabulary.
 int64_t part_of(int64_t rows) {
-  constexpr int64_t kBytes = 1 << 20;
-  const int64_t threads = in_parallel() ? 1 : num_threads();
-  const int64_t ids = threads * kBytes / (std::max<int64_t>(rows, 1) * 4);
+  const int64_t ids = logits_of_part() / std::max<int64_t>(rows, 1);
   return std::max<int64_t>(1, ids / LogitScanArgs::kSumBlock) * LogitScanArgs::kSumBlock;
 }
 
@@ -202,6 +229,17 @@ std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, c
                                            const nn::Run& run, std::span<const BestTokensRow> rows,
                                            KeptLogits* kept) {
   const int64_t n = h.size(0), vocab = output.vocab();
+  if (const int64_t most = most_rows(); kept == nullptr && n > most && output.is_product()) {
+    std::vector<NextToken> all;
+    for (int64_t row = 0; row < n; row += most) {
+      const int64_t some = std::min(most, n - row);
+      const auto at = static_cast<size_t>(row);
+      const auto found = best_tokens_of_rows(output, h.slice(0, row, some), run,
+                                             rows.subspan(at, static_cast<size_t>(some)), nullptr);
+      all.insert(all.end(), found.begin(), found.end());
+    }
+    return all;
+  }
   const int64_t part = output.is_product() ? part_of(n) : vocab;
   if (kept != nullptr) kept->logits = Tensor::empty({std::ssize(kept->rows), vocab}, DType::f32);
   TopTokens top(rows, vocab);

@@ -68,8 +68,8 @@ struct TilesOfA {
 
 // What comes next, fetched into the second cache little by little while tiles are multiplied: the
 // next panel of b, which lies behind this one, and the rows that the next block will read. The
-// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a thread
-// without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
+// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a
+// thread without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
 class Ahead {
  public:
   // `step`: inner elements of a step.
