@@ -45,8 +45,8 @@ struct Engines {
 
 /// Jobs share the passes of an engine, or of several: those that come wait in one queue, from which
 /// each engine takes the first that there is room for, up to its share of all; those that are done
-/// leave, and their rows are free at once. What a job gets depends neither on
-/// when it came, nor on its engine, nor on its neighbours, bit for bit.
+/// leave, and their rows are free at once. What a job gets depends neither on when it came, nor on
+/// its engine, nor on its neighbours, bit for bit.
 ///
 /// Where there is no room for a job, smaller ones pass it, but by no more rows in all than it takes
 /// itself, so that it waits as if so much more had come before it; kMostPassed are passed at once.
@@ -62,7 +62,7 @@ struct Engines {
 /// each on its own. Callbacks of a job are called by the step of its engine.
 class Scheduler {
  public:
-  /// Hypotheses that all engines run: each takes logits, a number for every token of the
+  /// Hypotheses that all engines in use run: each takes logits, a number for every token of the
   /// vocabulary. One job may have more, and many engines have kLeastWidth each.
   static constexpr int64_t kMostWidth = 512, kLeastWidth = 64;
   static constexpr int64_t kWorthTokens = 256;

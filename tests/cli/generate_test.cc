@@ -266,9 +266,12 @@ TEST_F(GenerateCommand, model_without_tokenizer_goes_on_from_ids) {
   const TempDir folder;
   const std::string bare = (folder / "bare").string();
   write_language_model(bare, "{}", false);
-  const CliResult result = run_heddle({"generate", bare, "--ids", "5,6", "--max-new-tokens", "4"});
+  std::vector<std::string> flags = {"generate", bare, "--ids", "5,6", "--max-new-tokens", "4"};
+  const CliResult result = run_heddle(flags);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), ' '), 3);
+  flags.push_back("--echo");
+  EXPECT_EQ(run_heddle(flags).out, "5 6 " + result.out);
   EXPECT_EQ(run_heddle({"generate", bare, "--prompt", "the"}).exit_code, 2);
   EXPECT_EQ(run_heddle({"generate", bare, "--ids", "5", "--stop", "x"}).exit_code, 2);
 }

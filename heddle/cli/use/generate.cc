@@ -168,7 +168,9 @@ class Output {
 
   void begin(const Prompt& prompt) {
     if (!std::exchange(is_first_, false)) write_results(kBetweenTexts);
-    if (flags_.echo) write_results(prompt.text);
+    if (!flags_.echo) return;
+    const bool has_text = model_.tokenizer.has_value();
+    write_results(has_text ? prompt.text : fmt::format("{} ", fmt::join(prompt.ids, " ")));
   }
 
   void show(int64_t i) {

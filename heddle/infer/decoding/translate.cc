@@ -226,8 +226,9 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   const SearchConfig search = search_of(model.facts(), options);
   const int64_t budget = options.batch_tokens, width = search.width();
   const auto sentences = static_cast<int64_t>(order.size());
-  const int64_t rows_of_batch = tokens > 0 ? budget * sentences / tokens : 0;
-  const int64_t rows_of_each = std::min(sentences * width / num_threads(), rows_of_batch);
+  // Rows of a step, if each thread has sentences of its own.
+  const int64_t mean_length = std::max<int64_t>(1, tokens / std::max<int64_t>(1, sentences));
+  const int64_t rows_of_each = std::min(sentences * width / num_threads(), budget / mean_length);
   const int engines =
       sentences > 1 && rows_of_each >= least_rows_of_engine(model) ? num_threads() : 1;
   const auto translate = [&](Queue& queue, int64_t rows) {
@@ -237,7 +238,7 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   // A profile follows one thread.
   if (engines == 1 || is_profiling()) {
     translate(all, budget);
-  } else if (const int64_t rows = tokens * width; rows <= budget * engines) {
+  } else if (const int64_t rows = tokens * width; rows / engines <= budget) {
     const std::vector<std::vector<int64_t>> hands = dealt(order, engines);
     parallel_for(engines, [&](int64_t t) {
       Queue own(sources, hands[static_cast<size_t>(t)]);
