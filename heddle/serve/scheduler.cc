@@ -10,7 +10,7 @@
 namespace heddle::serve {
 
 Scheduler::Scheduler(const Model& model, Precision precision, int64_t rows, Engines engines)
-    : most_rows_(rows), least_width_(std::max<int64_t>(engines.least_width, 1)) {
+    : most_rows_(rows), least_width_(engines.least_width) {
   for (int i = 0; i < engines.count; ++i) {
     lanes_.push_back(std::make_unique<Lane>(model, precision));
     Engine& engine = lanes_.back()->engine;
@@ -44,16 +44,19 @@ int64_t Scheduler::rows() const {
   return rows;
 }
 
-// Of the engines that run nothing so many are called as there are jobs that wait, the last first:
-// the first one's thread may have other models to step.
+// Of the engines that run nothing so many are called as may join and as there are jobs that wait,
+// the last first: the first one's thread may have other models to step. An engine that others join
+// only under load is the first one, since it computes on all cores, as those models do.
 bool Scheduler::has_work(size_t engine) const {
   const std::lock_guard lock(mutex_);
   const Lane& lane = *lanes_[engine];
   if (lane.width > 0 || !lane.cancelled.empty()) return true;
   if (those_with_room(lane, 1).empty()) return false;
   const auto is_free = [](const auto& other) { return other->width == 0; };
-  const auto behind = std::span(lanes_).subspan(engine + 1);
-  return std::ranges::count_if(behind, is_free) < std::ssize(waiting_);
+  const std::span all(lanes_);
+  const auto before = least_width_ > 0 ? all.first(engine) : all.subspan(engine + 1);
+  return std::ranges::count_if(before, is_free) <
+         std::min<int64_t>(std::ssize(waiting_), engines_in_use() - running_engines());
 }
 
 int64_t Scheduler::submit(Job job) {
@@ -152,20 +155,43 @@ void Scheduler::end_late(Moment now) {
   }
 }
 
-// So many that all which run and wait are enough for each. With the lock.
-int64_t Scheduler::engines_in_use() const {
-  return std::clamp<int64_t>((width_ + waiting_width_) / least_width_, 1, std::ssize(lanes_));
+int64_t Scheduler::running_engines() const {
+  return std::ranges::count_if(lanes_, [](const auto& lane) { return lane->width > 0; });
 }
 
-// Of those that wait, so many that the engine has room for, up to its share; none if it would be
-// one more than are in use. With the lock.
+// All, if those that run and those that wait and have room are enough for each, else one: those
+// between would leave cores idle. Several go on until there is half of that. With the lock.
+int64_t Scheduler::engines_in_use() const {
+  const auto engines = std::ssize(lanes_);
+  const int64_t enough = engines * least_width_ / (running_engines() > 1 ? 2 : 1);
+  int64_t rows = rows_, width = width_;
+  for (auto at = waiting_.begin(); at != waiting_.end() && width < enough; ++at) {
+    rows += at->second.rows;
+    if (rows > most_rows_) break;
+    width += at->second.width;
+  }
+  return width >= enough ? engines : 1;
+}
+
+// Of those that wait, so many that the engine has room for, up to its share; none if others that
+// run are as many as are in use and hold more. With the lock.
 auto Scheduler::those_with_room(const Lane& lane, size_t most) const
     -> std::vector<WaitingJobs::const_iterator> {
   const int64_t engines = engines_in_use();
   const int64_t share = (width_ + waiting_width_ + engines - 1) / engines;
   const int64_t most_width = std::max(kMostWidth / engines, kLeastWidth);
-  const auto runs = [](const auto& other) { return other->width > 0; };
-  if (lane.width == 0 && std::ranges::count_if(lanes_, runs) >= engines) return {};
+  int64_t before =
+      0;  // that take jobs rather than this one: they run more, or as many and are first
+  bool is_behind = false;
+  for (const auto& other : lanes_) {
+    const bool as_many = other->width == lane.width && lane.width > 0 && !is_behind;
+    if (other.get() == &lane) {
+      is_behind = true;
+    } else if (other->width > lane.width || as_many) {
+      ++before;
+    }
+  }
+  if (before >= engines) return {};
   int64_t rows = rows_, width = lane.width, source_rows = 0;
   int passed = 0;
   int64_t may_pass = most_rows_;  // rows that those that have no room still let pass
@@ -252,7 +278,7 @@ bool Scheduler::step(Moment now, size_t number) {
     const std::lock_guard lock(mutex_);
     cancelled.swap(lane.cancelled);
     joining = take(number);
-    is_alone = std::ranges::count_if(lanes_, [](const auto& l) { return l->width > 0; }) <= 1;
+    is_alone = running_engines() <= 1;
   }
   for (const int64_t id : cancelled) {
     const auto found = lane.numbers.extract(id);

@@ -36,8 +36,8 @@ struct Job {
   std::function<void(JobEnd, std::span<const Hypothesis>)> on_end = {};
 };
 
-/// How many engines a scheduler may use, and for how many hypotheses of all jobs one more of them
-/// (least_rows_of_engine()).
+/// How many engines a scheduler has, and from how many hypotheses for each on it uses all of them
+/// instead of one (least_rows_of_engine()); 0: always.
 struct Engines {
   int count = 1;
   int64_t least_width = 0;
@@ -126,6 +126,7 @@ class Scheduler {
   using WaitingJobs = std::map<int64_t, Waiting>;  // by id, which rises: the first came first
 
   void end_late(Moment now);
+  int64_t running_engines() const;
   int64_t engines_in_use() const;
   std::vector<WaitingJobs::const_iterator> those_with_room(const Lane& lane, size_t most) const;
   bool is_worth(const Lane& lane, std::span<const WaitingJobs::const_iterator> joining) const;
@@ -134,7 +135,7 @@ class Scheduler {
   Running leave(std::map<int64_t, Running>::iterator at);
   void end(Lane& lane, int64_t id, JobEnd outcome, std::span<const Hypothesis> found);
 
-  const int64_t most_rows_, least_width_;  // of all; of an engine beside others
+  const int64_t most_rows_, least_width_;  // of all; of each engine, if several are used
   std::vector<std::unique_ptr<Lane>> lanes_;
   mutable std::mutex mutex_;  // of all below, never held while a job is called
   WaitingJobs waiting_;

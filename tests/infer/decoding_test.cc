@@ -291,6 +291,24 @@ TEST_F(Options, batches_and_threads_change_no_bit) {
   set_num_threads(before);
 }
 
+// Of which threads have sentences of their own where these are many.
+TEST(LargeModel, threads_change_no_bit) {
+  TransformerConfig config = small_config(33'000);
+  config.d_model = 256;
+  const SmallModel large(config);
+  ASSERT_GT(least_rows_of_engine(large.model), 0);
+  const auto sources = random_sentences(70, 6, 33'000);
+  const TranslateOptions options = {.search = {.beam = 4}, .longest_without_end = 2};
+  const int before = num_threads();
+  set_num_threads(1);
+  const auto one = translate_ids(large.model, sources, options);
+  for (const int threads : {2, 3, 8}) {
+    set_num_threads(threads);
+    expect_same(translate_ids(large.model, sources, options), one);
+  }
+  set_num_threads(before);
+}
+
 TEST_F(Options, samples_are_functions_of_seed_and_line_number) {
   const auto sample = [&](int64_t seed, std::span<const Ids> from, int64_t first_line) {
     return translate_ids(m.model, from,

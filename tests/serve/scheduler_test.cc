@@ -336,23 +336,40 @@ TEST(Scheduler, each_engine_takes_its_share_and_one_without_work_is_called) {
   EXPECT_EQ(arrivals.scheduler.running(), 30);
 }
 
-TEST(Scheduler, another_engine_is_called_once_there_are_enough_rows_for_each) {
-  Arrivals arrivals(100'000, {.count = 2, .least_width = 4});
+TEST(Scheduler, engines_join_the_first_once_there_are_enough_rows_for_each) {
+  Arrivals arrivals(100'000, {.count = 4, .least_width = 4});
   Scheduler& scheduler = arrivals.scheduler;
-  const auto has_work = [&] { return std::pair(scheduler.has_work(0), scheduler.has_work(1)); };
+  const auto who_has_work = [&] {
+    std::string engines;
+    for (size_t i = 0; i < 4; ++i) engines += scheduler.has_work(i) ? "+" : "-";
+    return engines;
+  };
   arrivals.come(5);
-  scheduler.step(at(0), 1);
-  EXPECT_EQ(scheduler.running(), 5);  // more than half of all
-  arrivals.come(2);
-  EXPECT_EQ(has_work(), std::pair(false, true));
-  scheduler.step(at(0), 0);  // seven are not enough for two
+  EXPECT_EQ(who_has_work(), "+---");
+  scheduler.step(at(0), 0);
+  EXPECT_EQ(scheduler.running(), 5);  // more than a fourth
+  arrivals.come(10);
+  EXPECT_EQ(who_has_work(), "+---");
+  scheduler.step(at(0), 1);  // 15 are not enough for four
   EXPECT_EQ(scheduler.running(), 5);
   arrivals.come(1);
-  EXPECT_EQ(has_work(), std::pair(true, true));
-  scheduler.step(at(0), 1);  // which has its share
-  EXPECT_EQ(scheduler.running(), 5);
+  EXPECT_EQ(who_has_work(), "++++");
+  for (const auto& [engine, running] :
+       std::map<size_t, int64_t>{{0, 5}, {1, 9}, {2, 13}, {3, 16}}) {
+    scheduler.step(at(0), engine);  // up to its share
+    EXPECT_EQ(scheduler.running(), running);
+  }
+  // Of 11 several go on, of 7 the one that runs most, and the others end.
+  for (int64_t id = 0; id < 9; ++id) scheduler.cancel(id);
+  arrivals.come(4);
   scheduler.step(at(0), 0);
-  EXPECT_EQ(scheduler.running(), 8);
+  EXPECT_EQ(scheduler.running(), 10);
+  for (const int64_t id : {9, 10, 16, 17}) scheduler.cancel(id);
+  scheduler.step(at(0), 0), scheduler.step(at(0), 2);
+  EXPECT_EQ(scheduler.running(), 6);
+  EXPECT_EQ(scheduler.waiting(), 1);
+  scheduler.step(at(0), 3);
+  EXPECT_EQ(scheduler.running(), 7);
 }
 
 TEST(Scheduler, several_engines_give_what_one_gives_and_hear_of_cancelled_jobs) {

@@ -154,8 +154,8 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
   }
 }
 
-// A model of up to so many weights stays in the cache of a core, and any has work enough for a
-// thread in so many rows of a step: with fewer, each thread would wait for all weights.
+// A model of up to so many weights stays in the cache of a core. Weights that come from further
+// away are used by enough rows of a step where there are so many: measured on two threads.
 constexpr int64_t kSmallModel = 8'000'000, kRowsOfEach = 64;
 
 // The search of all sentences. Ids of the config that are no tokens never come, nor do the
@@ -224,28 +224,29 @@ std::vector<Translation> translate_all(const EncoderDecoder& model, const Source
   }
   std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return sources.length(i); });
   const SearchConfig search = search_of(model.facts(), options);
-  const int64_t budget = options.batch_tokens, width = search.width();
+  const int64_t width = search.width(), threads = num_threads();
   const auto sentences = static_cast<int64_t>(order.size());
-  // Rows of a step, if each thread has sentences of its own.
   const int64_t mean_length = std::max<int64_t>(1, tokens / std::max<int64_t>(1, sentences));
-  const int64_t rows_of_each = std::min(sentences * width / num_threads(), budget / mean_length);
-  const int engines =
-      sentences > 1 && rows_of_each >= least_rows_of_engine(model) ? num_threads() : 1;
-  const auto translate = [&](Queue& queue, int64_t rows) {
-    translate_queue(model, options, search, queue, rows / width, results);
+  const int64_t least_rows = least_rows_of_engine(model);
+  // Small models have a batch a thread, and the threads of others share one.
+  const int64_t budget = options.batch_tokens, own = least_rows > 0 ? budget / threads : budget;
+  const int64_t rows_of_each = std::min(sentences * width / threads, own / mean_length);
+  const int64_t engines = sentences > 1 && rows_of_each >= least_rows ? threads : 1;
+  const auto translate = [&](Queue& queue, int64_t source_rows) {
+    translate_queue(model, options, search, queue, source_rows / width, results);
   };
   Queue all(sources, order);
   // A profile follows one thread.
   if (engines == 1 || is_profiling()) {
     translate(all, budget);
-  } else if (const int64_t rows = tokens * width; rows / engines <= budget) {
+  } else if (const int64_t source_rows = tokens * width; source_rows / engines <= own) {
     const std::vector<std::vector<int64_t>> hands = dealt(order, engines);
     parallel_for(engines, [&](int64_t t) {
-      Queue own(sources, hands[static_cast<size_t>(t)]);
-      translate(own, rows);
+      Queue mine(sources, hands[static_cast<size_t>(t)]);
+      translate(mine, source_rows);
     });
   } else {
-    parallel_for(engines, [&](int64_t) { translate(all, budget); });
+    parallel_for(engines, [&](int64_t) { translate(all, own); });
   }
   return results;
 }

@@ -77,9 +77,9 @@ Request translation_request(const EncoderDecoder& model, const std::vector<int32
 /// The same of a source that is encoded later, to a memory of so many rows: Request::memory_rows.
 Request memory_request(const EncoderDecoder& model, int64_t rows, const TranslateOptions& options,
                        int64_t number = 0);
-/// Rows of a step (hypotheses) from which on engines that translate side by side, a thread each,
-/// are faster than one whose products all threads share: any where a core's cache holds the model.
-/// (Whom a sentence is decoded with changes none of its bits.)
+/// Rows of a step (hypotheses) of each engine from which on engines that translate side by side, a
+/// thread each, are faster than one whose products all threads share; 0 where a core's cache holds
+/// the model. (Whom a sentence is decoded with changes none of its bits.)
 int64_t least_rows_of_engine(const EncoderDecoder& model);
 /// What the engine found, without texts.
 Translation as_translation(std::span<const Hypothesis> ended);

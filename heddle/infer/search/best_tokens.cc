@@ -157,12 +157,13 @@ class TopTokens {
     for (const float value : x) any |= value > limit ? 1 : 0;
     return any != 0;
   }
-  // A value below `count` that may come, from the maxima of blocks: of so many and those that may
-  // not come, the least. -inf where there are too few blocks.
+  // A bound that at least `count` logits that may come are above: of the `needed` largest maxima of
+  // blocks at most those of ids that may not come are lost. -inf where there are too few blocks.
   static float below_best(std::span<const float> maxima, const BestTokensRow& row, size_t count) {
     const size_t needed = count + row.suppressed.size() + row.banned.size();
     if (row.allowed != nullptr || needed > maxima.size()) return kNone;
     std::vector<float> sorted;
+    sorted.reserve(maxima.size());
     for (const float most : maxima) sorted.push_back(most > kNone ? most : kNone);  // no NaN
     const auto least = sorted.begin() + static_cast<int64_t>(needed) - 1;
     std::ranges::nth_element(sorted, least, std::greater());
@@ -178,8 +179,10 @@ class TopTokens {
 
 // Logits that are made at a time: what a thread holds of them then stays in its second cache.
 int64_t logits_of_part() { return (in_parallel() ? 1 : num_threads()) * (int64_t{1} << 18); }
-// Rows of which a part of the vocabulary is no more.
-int64_t most_rows() { return logits_of_part() / LogitScanArgs::kSumBlock; }
+// Rows whose logits of the smallest part of the vocabulary are no more.
+int64_t most_rows(int64_t vocab) {
+  return logits_of_part() / std::min(vocab, LogitScanArgs::kSumBlock);
+}
 // Ids of a part of the vocabulary.
 int64_t part_of(int64_t rows) {
   const int64_t ids = logits_of_part() / std::max<int64_t>(rows, 1);
@@ -229,7 +232,7 @@ std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, c
                                            const nn::Run& run, std::span<const BestTokensRow> rows,
                                            KeptLogits* kept) {
   const int64_t n = h.size(0), vocab = output.vocab();
-  if (const int64_t most = most_rows(); kept == nullptr && n > most && output.is_product()) {
+  if (const int64_t most = most_rows(vocab); kept == nullptr && n > most && output.is_product()) {
     std::vector<NextToken> all;
     for (int64_t row = 0; row < n; row += most) {
       const int64_t some = std::min(most, n - row);

@@ -81,9 +81,10 @@ class Ahead {
     row_lines_ = (lines + steps - 1) / steps;
     begin();
   }
-  // From here on a panel is gone through for `rows` rows of c, 32 at a time.
-  void set_rows(int64_t rows) { panel_lines_ = (1024 + rows - 1) / rows; }
-  void set_panel(const char* next) { panel_ = next; }
+  // The next panel, while this one is gone through for `rows` rows of c, 32 at a time.
+  void set_panel(const char* next, int64_t rows) {
+    panel_ = next, panel_lines_ = next == nullptr ? 0 : (1024 + rows - 1) / rows;
+  }
   void fetch_some() {
     for (int64_t i = 0; i < panel_lines_; ++i, panel_ += 64) _mm_prefetch(panel_, _MM_HINT_T1);
     for (int64_t i = 0; i < row_lines_; ++i) {
@@ -174,18 +175,17 @@ void block(const GemmBlock& g) {
   using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
   Ahead ahead(g, 64 / Format::kBytes);
-  // Calls f(out, panel) for each panel.
-  const auto for_panels = [&](const auto& f) {
+  // Calls f(out, panel) for each panel, which `rows` rows of c are to have.
+  const auto for_panels = [&](int64_t rows, const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
-      ahead.set_panel(b + g.panel_bytes);
+      ahead.set_panel(column + 32 < g.c.width ? b + g.panel_bytes : nullptr, rows);
       f(Out(g, column, b), b);
     }
   };
   if (full > 0) {
     shape_tiles(16, 16);
-    ahead.set_rows(full);
-    for_panels([&](const Out& out, const char* b) {
+    for_panels(full, [&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
         rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
       }
@@ -193,8 +193,7 @@ void block(const GemmBlock& g) {
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
-    ahead.set_rows(32);
-    for_panels([&](const Out& out, const char* b) {
+    for_panels(32, [&](const Out& out, const char* b) {
       rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
                 : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
     });
