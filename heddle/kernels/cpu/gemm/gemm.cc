@@ -270,7 +270,7 @@ constexpr int64_t kWorthFetching = 2 << 20;
 // in chunks of the inner dimension; where a is transposed the block packs its chunks of it, and
 // perhaps of b. Sums over several chunks that c cannot hold are kept in scratch.
 void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
-               int64_t row, int64_t rows, int64_t first, int64_t panels) {
+               int64_t row, int64_t rows, int64_t first, int64_t panels, bool goes_on) {
   const GemmCode& code = plan.code;
   const int64_t column = first * code.columns;
   const int64_t width = std::min(panels * code.columns, plan.n - column);
@@ -279,7 +279,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
                      ? result
                      : g.pre_activation.slice(row, rows).columns(column, width);
   GemmBlock block;
-  block.c = c;
+  block.c = c, block.goes_on = goes_on;
   const bool packs_both = blocks_pack_both(plan, g);
   const int64_t chunk = packs_both ? code.inner_of_both : code.inner_chunk;
   if (plan.filled_k > chunk && c.dtype != DType::f32) {
@@ -339,7 +339,7 @@ void run_packing(const Plan& plan, const GemmArgs& g, const LeftFactor& a, int64
   char* const panel = scratch.reserve(plan.panel_bytes);
   for (int64_t p = first; p < first + panels; ++p) {
     pack_panel(plan, g, plan.first_panel + p, panel);
-    run_block(plan, g, a, panel, 0, plan.m, p, 1);
+    run_block(plan, g, a, panel, 0, plan.m, p, 1, false);
   }
 }
 
@@ -409,7 +409,7 @@ void multiply(const GemmArgs& g) {
       run_packing(plan, g, a, first, panels);
     } else {
       const char* const from = packed == nullptr ? nullptr : packed + first * plan.panel_bytes;
-      run_block(plan, g, a, from, row, rows, first, panels);
+      run_block(plan, g, a, from, row, rows, first, panels, from != nullptr);
     }
   });
 }

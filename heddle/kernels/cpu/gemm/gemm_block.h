@@ -17,6 +17,7 @@ struct GemmBlock {
   int64_t inner = 0;               ///< a multiple of GemmCode::inner_step
   const void* b = nullptr;         ///< first panel, at the first inner element
   int64_t panel_bytes = 0;         ///< from one panel to the next
+  bool goes_on = false;            ///< behind the last panel lie those of other blocks
   const bf16* b_scales = nullptr;  ///< of the first panel, where b is QuantizedRows
   Rows c = {};                     ///< the last panel may be wider than what is left of c
   const float* bias = nullptr;     ///< for the columns of c; may be null
