@@ -180,8 +180,8 @@ auto Scheduler::those_with_room(const Lane& lane, size_t most) const
   const int64_t engines = engines_in_use();
   const int64_t share = (width_ + waiting_width_ + engines - 1) / engines;
   const int64_t most_width = std::max(kMostWidth / engines, kLeastWidth);
-  int64_t before =
-      0;  // that take jobs rather than this one: they run more, or as many and are first
+  // Those that take jobs rather than this one: they run more, or as many and are first.
+  int64_t before = 0;
   bool is_behind = false;
   for (const auto& other : lanes_) {
     const bool as_many = other->width == lane.width && lane.width > 0 && !is_behind;
