@@ -1,11 +1,11 @@
-// The caching allocator: blocks by rounded size, large ones in large pages.
+// The caching allocator: blocks by rounded size, in large pages.
 #include "heddle/tensor/storage.h"
 
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -13,11 +13,10 @@
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/large_pages.h"
 
 namespace heddle {
 namespace {
-
-constexpr int64_t kLargePage = 2 << 20;
 
 // Sizes are rounded up to an eighth of their power of two, so that packed batches, whose row
 // counts differ each time, find a block of the cache that fits.
@@ -41,16 +40,13 @@ Cache& cache() {
 }
 
 void* system_allocate(int64_t capacity) {
-  const int64_t alignment = capacity >= kLargePage ? kLargePage : 64;
-  const int64_t size = (capacity + alignment - 1) / alignment * alignment;
-  void* data = std::aligned_alloc(alignment, size);
+  void* data = allocate_in_large_pages(capacity);
   if (data == nullptr) {
     release_cached_memory();
-    data = std::aligned_alloc(alignment, size);
+    data = allocate_in_large_pages(capacity);
   }
   check(data != nullptr, ErrorKind::system,
         "out of memory: {} bytes were needed; use a smaller batch or model", capacity);
-  if (capacity >= kLargePage) madvise(data, size, MADV_HUGEPAGE);
   return data;
 }
 
@@ -139,8 +135,9 @@ void release_cached_memory() {
     c.stats.cached = 0;
   }
   for (const auto& [capacity, of_size] : blocks) {  // without the mutex: others allocate meanwhile
-    for (void* block : of_size) std::free(block);
+    for (void* block : of_size) free_in_large_pages(block, capacity);
   }
+  release_free_large_pages();
 #if defined(__GLIBC__)
   malloc_trim(0);  // it keeps what lies between blocks that are still in use
 #endif

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// A block of bytes, aligned to 64 (blocks of 2 MB or more to 2 MB, in large pages).
+/// A block of bytes in large pages, aligned to 64 (blocks of 2 MB or more to 2 MB).
 class Storage {
  public:
   /// Uninitialised memory of at least `bytes`. Errors: system when there is none left.

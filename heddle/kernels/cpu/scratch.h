@@ -1,47 +1,36 @@
 // Memory that a thread keeps between calls, so that kernels do not allocate.
 #pragma once
 
-#include <sys/mman.h>
-
-#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/large_pages.h"
 
 namespace heddle::cpu {
 
-/// Memory that grows when asked, aligned to 64 bytes; 2 MB and more lie in large pages, which are
-/// read faster.
+/// Memory that grows when asked, in large pages, aligned to 64 bytes.
 class Buffer {
  public:
   Buffer() = default;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
+  ~Buffer() { free_in_large_pages(data_, bytes_); }
 
   /// At least `bytes`, not initialised; what was there is lost when it grows. Errors: system if
   /// there is no memory; it may be asked again.
   char* reserve(int64_t bytes) {
     if (bytes <= bytes_) return data_;
-    std::free(data_);
+    free_in_large_pages(data_, bytes_);
     data_ = nullptr, bytes_ = 0;
-    const bool large = bytes >= kLargePage;
-    const size_t align = large ? kLargePage : 64;
-    const size_t size = (static_cast<size_t>(bytes) + align - 1) / align * align;
-    data_ = static_cast<char*>(std::aligned_alloc(align, size));
+    data_ = static_cast<char*>(allocate_in_large_pages(bytes));
     check(data_ != nullptr, ErrorKind::system,
           "out of memory: {} bytes were needed; use a smaller batch or model", bytes);
-    bytes_ = static_cast<int64_t>(size);
-    if (large) madvise(data_, size, MADV_HUGEPAGE);
+    bytes_ = bytes;
     return data_;
   }
   char* data() const { return data_; }
 
  private:
-  static constexpr int64_t kLargePage = 2 << 20;
-
   char* data_ = nullptr;
   int64_t bytes_ = 0;
 };
@@ -50,9 +39,10 @@ class Buffer {
 /// Slot in this thread may move them.
 template <class T, int Slot = 0>
 T* scratch(int64_t n) {
-  thread_local std::vector<T> memory;
-  if (static_cast<int64_t>(memory.size()) < n) memory.resize(static_cast<size_t>(n + n / 2));
-  return memory.data();
+  thread_local Buffer memory;
+  thread_local int64_t size = 0;
+  if (size < n) size = n + n / 2;
+  return reinterpret_cast<T*>(memory.reserve(size * static_cast<int64_t>(sizeof(T))));
 }
 
 /// Rows in a block of work, so that a block touches about 32 KB: threads are not worth less.
