@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -97,22 +98,24 @@ SharedPages& shared_pages() {
 
 bool is_shared(int64_t bytes) { return kShares && bytes < kShared; }
 
+int64_t lines_of(int64_t bytes) { return rounded(std::max(bytes, int64_t{1}), kLine); }
+
 }  // namespace
 
 void* allocate_in_large_pages(int64_t bytes) {
   if (is_shared(bytes)) {
     std::lock_guard lock(shared_mutex);
-    return shared_pages().take(rounded(bytes, kLine));
+    return shared_pages().take(lines_of(bytes));
   }
   if (bytes >= kPage) return own_pages(bytes);
-  return std::aligned_alloc(kLine, static_cast<size_t>(rounded(bytes, kLine)));
+  return std::aligned_alloc(kLine, static_cast<size_t>(lines_of(bytes)));
 }
 
 void free_in_large_pages(void* block, int64_t bytes) {
   if (block == nullptr) return;
   if (!is_shared(bytes)) return std::free(block);
   std::lock_guard lock(shared_mutex);
-  shared_pages().give_back(static_cast<char*>(block), rounded(bytes, kLine));
+  shared_pages().give_back(static_cast<char*>(block), lines_of(bytes));
 }
 
 void release_free_large_pages() {

@@ -60,6 +60,14 @@ TEST(LargePages, blocks_are_aligned_and_share_no_byte) {
   }
 }
 
+TEST(LargePages, blocks_of_no_bytes_are_apart) {
+  void *const a = allocate_in_large_pages(0), *const b = allocate_in_large_pages(0);
+  EXPECT_NE(a, nullptr);
+  EXPECT_NE(a, b);
+  free_in_large_pages(a, 0);
+  free_in_large_pages(b, 0);
+}
+
 TEST(LargePages, block_that_grows_finds_room_where_smaller_ones_were) {
   const int64_t before = resident_bytes();
   for (int64_t bytes = kMegabyte; bytes < 40 * kMegabyte; bytes += kMegabyte / 4) {
