@@ -17,8 +17,8 @@ from timing import Unsupported, median_seconds, peak_resident_bytes
 PEERS = {"pytorch": "on_pytorch", "ctranslate2": "on_ctranslate2", "llama.cpp": "on_llama_cpp",
          "openvino": "on_openvino", "ctranslate2 AVX512": "on_ctranslate2"}
 
-# PyTorch trains up to 1.5 times as fast with these, llama.cpp decodes 1.1 times; CTranslate2 and OpenVINO gain nothing. glibc reads
-# them as a program starts.
+# PyTorch trains up to 1.5 times as fast with these, llama.cpp decodes 1.1 times; CTranslate2 and OpenVINO gain nothing.
+# glibc reads them as a program starts.
 LARGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": ":".join(
     f"glibc.malloc.{setting}" for setting in ("hugetlb=1", "mmap_threshold=4000000000", "top_pad=67108864",
                                               "trim_threshold=100000000000"))}
