@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// A block of bytes in large pages, aligned to 64 (blocks of 2 MB or more to 2 MB).
+/// A block of bytes in large pages, aligned to 64.
 class Storage {
  public:
   /// Uninitialised memory of at least `bytes`. Errors: system when there is none left.
