@@ -50,43 +50,15 @@ struct GeluNew {
 };
 #if HWY_TARGET == HWY_AVX3
 // The same out of tables of 32, for rows in bf16: half the time of erfc and exp.
-struct GeluByPieces {
-  Vec table[4][2];
-
-  explicit HWY_INLINE GeluByPieces(const GeluPieces& pieces) {
-    for (int i = 0; i < 4; ++i) {
-      table[i][0] = hn::Load(F32(), pieces.power[i]);
-      table[i][1] = hn::Load(F32(), pieces.power[i] + 16);
-    }
-  }
-  // The function at -|x|; 0 from kGeluEnd on.
-  HWY_INLINE Vec at_minus(Vec a) const {
-    const Vec magic = splat(0x1.8p23f), place = hn::Mul(a, splat(kGeluPiecesPerUnit));
-    const Vec shifted = hn::Add(place, magic);  // the piece's number in the lowest bits
-    const Vec t = hn::Sub(place, hn::Sub(shifted, magic));
-    const auto power = [&](int i) HWY_ATTR {
-      const __m512i piece = _mm512_castps_si512(shifted.raw);
-      return Vec{_mm512_permutex2var_ps(table[i][0].raw, piece, table[i][1].raw)};
-    };
-    Vec p = hn::MulAdd(power(3), t, power(2));
-    p = hn::MulAdd(p, t, power(1));
-    p = hn::MulAdd(p, t, power(0));
-    return hn::IfThenZeroElse(hn::Ge(a, splat(kGeluEnd)), p);  // NaN stays
-  }
-  // What x > 0 has of a function whose values at x and -x add up to 1.
-  static HWY_INLINE Vec by_sign(Vec x, Vec at_minus) {
-    return hn::IfThenElse(hn::Gt(x, zero()), hn::Sub(splat(1.0f), at_minus), at_minus);
-  }
+template <const GeluPieces& (*pieces)()>
+struct GeluValueByPieces {
+  const GeluTable table{pieces()};
+  HWY_INLINE Vec value(Vec x) const { return Vec{table.value(x.raw)}; }
 };
 template <const GeluPieces& (*pieces)()>
-struct GeluValueByPieces : GeluByPieces {
-  HWY_INLINE GeluValueByPieces() : GeluByPieces(pieces()) {}
-  HWY_INLINE Vec value(Vec x) const { return hn::Mul(x, by_sign(x, at_minus(hn::Abs(x)))); }
-};
-template <const GeluPieces& (*pieces)()>
-struct GeluSlopeByPieces : GeluByPieces {
-  HWY_INLINE GeluSlopeByPieces() : GeluByPieces(pieces()) {}
-  HWY_INLINE Vec slope(Vec x) const { return by_sign(x, at_minus(hn::Abs(x))); }
+struct GeluSlopeByPieces {
+  const GeluTable table{pieces()};
+  HWY_INLINE Vec slope(Vec x) const { return Vec{table.at(x.raw)}; }
 };
 #endif
 // x sigmoid(x) (Elfwing et al. 2017)

@@ -59,6 +59,11 @@ const GeluPieces& pieces_of_tanh_tail() {
   static const GeluPieces pieces = pieces_of(tanh_tail);
   return pieces;
 }
+const GeluPieces* gelu_tail(Activation activation) {
+  return activation == Activation::gelu       ? &pieces_of_normal_tail()
+         : activation == Activation::gelu_new ? &pieces_of_tanh_tail()
+                                              : nullptr;
+}
 const GeluPieces& pieces_of_tanh_slope() {
   static const GeluPieces pieces = pieces_of(tanh_slope_at_minus);
   return pieces;

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention.cc"
 #include <limits>
 
+#include "heddle/kernels/cpu/attention/attention_ahead.h"
 #include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 #include "heddle/kernels/cpu/targets.h"
@@ -404,10 +405,10 @@ void attention_impl(const AttentionArgs& args) {
   // Packing a key costs about as much as eight queries against it.
   plan_forward(plan, args, kForwardQueries, {.queries = 8, .keys = 4});
   const PairMatrices pairs = pair_bias(args, true);
-  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
-    for (; item != end; ++item) {
-      if (item + 1 != end) fetch_ahead(args, item[1]);
-      ForwardItem(args, *item, pairs).run();
+  plan.run([&](const ItemGroup& group) {
+    for (const AttentionItem& item : group) {
+      rows_of(args, group.after(item), kRowsAtOnce).fetch_rest();
+      ForwardItem(args, item, pairs).run();
     }
   });
 }

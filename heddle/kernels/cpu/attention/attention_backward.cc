@@ -3,6 +3,7 @@
 // summed in order (dq over keys, dk and dv over queries), however the work is cut.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention_backward.cc"
+#include "heddle/kernels/cpu/attention/attention_ahead.h"
 #include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 #include "heddle/kernels/cpu/targets.h"
@@ -340,10 +341,10 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
                 [&](const SegmentSizes& sizes) { return goes_at_once(forward, sizes); });
   const PairMatrices pairs = pair_bias(forward, false);
   PairGradient d_pairs(args, plan.groups());
-  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t group) {
-    for (; item != end; ++item) {
-      if (item + 1 != end) fetch_ahead(args, item[1]);
-      BackwardItem(args, *item, d_bias, pairs, d_pairs.part(group, item->head)).run();
+  plan.run([&](const ItemGroup& group) {
+    for (const AttentionItem& item : group) {
+      rows_of(args, group.after(item), kRowsAtOnce).fetch_rest();
+      BackwardItem(args, item, d_bias, pairs, d_pairs.part(group.number, item.head)).run();
     }
   });
   d_bias.sum();

@@ -194,19 +194,19 @@ inline void fetch_ahead(const Rows& x, int64_t first, int64_t count, int64_t col
   }
 }
 
-/// Fetches the first rows of an item: queries and keys of short sentences come from a slower cache,
-/// head by head, in pieces too small for the processor to see a pattern.
-inline void fetch_ahead(const AttentionArgs& args, const AttentionItem& item) {
-  const SegmentSizes sizes(args, item.segment);
-  const int64_t column = item.head * args.head_dim, width = args.head_dim;
-  const int64_t queries = std::min<int64_t>(item.q_end - item.q_begin, 32);
-  fetch_ahead(args.q, sizes.q_first + item.q_begin, queries, column, width);
-  if (args.key_rows) return;
-  const int64_t keys = std::min<int64_t>(item.k_end - item.k_begin, 32);
-  const int64_t shared = key_column(args, item.head);
-  fetch_ahead(args.k, sizes.k_first + item.k_begin, keys, shared, width);
-  fetch_ahead(args.v, sizes.k_first + item.k_begin, keys, shared, width);
-}
+/// Items that a thread takes at a time.
+struct ItemGroup {
+  const AttentionItem *first, *last;  ///< [first, last)
+  const AttentionItem* next;          ///< of the next group the first; null if there is none
+  int64_t number;
+
+  const AttentionItem* begin() const { return first; }
+  const AttentionItem* end() const { return last; }
+  /// What a thread most likely takes behind one of these; null if there is nothing.
+  const AttentionItem* after(const AttentionItem& item) const {
+    return &item + 1 == last ? next : &item + 1;
+  }
+};
 
 /// Items in groups of about equal work: a thread takes a group at a time.
 class AttentionPlan {
@@ -227,15 +227,17 @@ class AttentionPlan {
     groups_.back().work += work;
   }
   int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
-  /// Calls f(first, end, number) for the items of each group, on all threads, the largest groups
-  /// first.
+  /// Calls f(ItemGroup) for each group, on all threads, the largest groups first.
   template <class F>
   void run(const F& f) {
     std::sort(groups_.begin(), groups_.end(),
               [](const Group& a, const Group& b) { return a.work > b.work; });
-    parallel_for(static_cast<int64_t>(groups_.size()), [&](int64_t g) {
-      const Group& group = groups_[static_cast<size_t>(g)];
-      f(items_.data() + group.begin, items_.data() + group.end, group.number);
+    parallel_for(groups(), [&](int64_t g) {
+      const auto at = static_cast<size_t>(g);
+      const AttentionItem* const items = items_.data();
+      f(ItemGroup{items + groups_[at].begin, items + groups_[at].end,
+                  at + 1 < groups_.size() ? items + groups_[at + 1].begin : nullptr,
+                  groups_[at].number});
     });
   }
 
@@ -249,23 +251,6 @@ class AttentionPlan {
   std::vector<AttentionItem> items_;
   std::vector<Group> groups_;
 };
-
-/// The same with what the backward pass reads and writes.
-inline void fetch_ahead(const AttentionBackwardArgs& args, const AttentionItem& item) {
-  const AttentionArgs& forward = args.forward;
-  fetch_ahead(forward, item);
-  const int64_t width = forward.head_dim, column = item.head * width;
-  const int64_t query = forward.q_offsets[item.segment] + item.q_begin;
-  const int64_t queries = std::min<int64_t>(item.q_end - item.q_begin, 32);
-  fetch_ahead(forward.o, query, queries, column, width);
-  fetch_ahead(args.d_o, query, queries, column, width);
-  if (item.wants_dq) fetch_ahead(args.dq, query, queries, column, width, true);
-  if (!item.wants_dkv) return;
-  const int64_t key = forward.k_offsets[item.segment] + item.k_begin;
-  const int64_t keys = std::min<int64_t>(item.k_end - item.k_begin, 32);
-  fetch_ahead(args.dk, key, keys, column, width, true);
-  fetch_ahead(args.dv, key, keys, column, width, true);
-}
 
 /// Multiplications of a group: about 20 us, well above what a fork costs.
 inline constexpr double kVectorGroupWork = 1e6;  ///< in f32

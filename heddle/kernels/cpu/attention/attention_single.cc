@@ -370,13 +370,13 @@ void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kSingleGroupWork);
   plan_forward(plan, args, kTogether, {.queries = 8, .keys = 16});
   const bool is_amx = matrix_unit() == MatrixUnit::amx;
-  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
+  plan.run([&](const ItemGroup& group) {
     if (!is_amx) {
-      for (; item != end; ++item) run_dots(args, *item);
+      for (const AttentionItem& item : group) run_dots(args, item);
       return;
     }
     const NoDenormals off;
-    for (; item != end; ++item) Single<AmxOrder, 1>(args, *item).run(args.q, args.o);
+    for (const AttentionItem& item : group) Single<AmxOrder, 1>(args, item).run(args.q, args.o);
   });
 }
 

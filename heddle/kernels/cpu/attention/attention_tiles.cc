@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "heddle/kernels/cpu/attention/attention_ahead.h"
 #include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 
@@ -64,6 +65,7 @@ struct Forward : HeadItem {
   const AttentionArgs& args;
   const WeightDropout& dropout;
   const PairMatrices& pairs;  // the bias divided by the scale, by query
+  RowsAhead& ahead;           // of the next item
   const int64_t n;            // queries
   const int64_t inner;        // tiles of a head as inner dimension
   const int64_t columns;      // tiles of a head as columns
@@ -84,7 +86,7 @@ struct Forward : HeadItem {
   uint32_t started = 0;                   // a bit for each step's queries that have sums
 
   Forward(const AttentionArgs& a, const WeightDropout& d, const PairMatrices& bias,
-          const AttentionItem& i);
+          const AttentionItem& i, RowsAhead& next);
   void run();
   void pack_keys(int64_t first, int64_t count);
   // Of queries from `row` on, at most `count`.
@@ -105,15 +107,18 @@ struct Forward : HeadItem {
 };
 
 Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const PairMatrices& bias,
-                 const AttentionItem& i)
+                 const AttentionItem& i, RowsAhead& next)
     : HeadItem(a, i),
       args(a),
       dropout(d),
       pairs(bias),
+      ahead(next),
       n(i.q_end - i.q_begin),
       inner(inner_tiles_of(a.head_dim)),
       columns(tiles_of(a.head_dim)),
       factor(a.scale * kLog2E) {
+  const int64_t keys_a_query = (item.k_end - item.k_begin) / (args.causal ? 2 : 1);
+  ahead.spread(n * (keys_a_query / kKeyBlock + 1));
   const int64_t rows = tiles_of(n),
                 held = inner_tiles_of(std::min(kHeldKeys, item.k_end - item.k_begin));
   TileScratch memory(2 * kBlockTiles + rows * (inner + columns) + held * (2 * inner + columns),
@@ -209,6 +214,7 @@ inline void Forward::exponentials(const Rows16& at, __m512 part[kTileRows]) cons
   const int64_t first = at.row % kQueries;
   for (int64_t i = at.all_seen ? at.rows : 0; i < kTileRows; ++i) part[i] = _mm512_setzero_ps();
   for (int64_t i = 0; i < at.rows && at.all_seen; ++i) {
+    ahead.fetch_some();
     const __m512 m = _mm512_set1_ps(highs[i]);
     const __m512 a = weight(m, i, 0), b = weight(m, i, 1);
     const __m512 c = weight(m, i, 2), d = weight(m, i, 3);
@@ -219,6 +225,7 @@ inline void Forward::exponentials(const Rows16& at, __m512 part[kTileRows]) cons
   for (int64_t pair = 0; pair < inner_tiles_of(at.keys) && !at.all_seen; ++pair) {
     const bool has_second = at.keys - pair * kTileInner > kTileRows;
     for (int64_t i = 0; i < at.rows; ++i) {
+      if (pair == 0) ahead.fetch_some();
       const __m512 high = _mm512_set1_ps(highs[i]);
       const uint32_t m = at.mask[pair][i];
       const __m512 a = _mm512_maskz_mov_ps(static_cast<__mmask16>(m), weight(high, i, 2 * pair));
@@ -371,6 +378,7 @@ void Forward::run() {
     std::memset(o.at(row / kTileRows, 0), 0, static_cast<size_t>(rows * columns * kTileBytes));
   }
   stay_awake();
+  ahead.fetch_rest();
   finish();
   stay_awake();
 }
@@ -383,11 +391,11 @@ void attention_tiles(const AttentionArgs& args) {
   plan_forward(plan, args, kItemQueries, {.queries = 16, .keys = 16});
   const WeightDropout dropout(args.dropout);
   const PairMatrices pairs = pair_bias(args, false, 1 / args.scale);
-  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
+  plan.run([&](const ItemGroup& group) {
     begin_tiles();
-    for (; item != end; ++item) {
-      if (item + 1 != end) fetch_ahead(args, item[1]);
-      Forward(args, dropout, pairs, *item).run();
+    for (const AttentionItem& item : group) {
+      RowsAhead next = rows_of(args, group.after(item));
+      Forward(args, dropout, pairs, item, next).run();
     }
     end_tiles();
   });

@@ -6,6 +6,7 @@
 // start, however the work is cut.
 #include <cstring>
 
+#include "heddle/kernels/cpu/attention/attention_ahead.h"
 #include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
@@ -37,6 +38,7 @@ struct Backward : HeadItem {
   const WeightDropout& dropout;
   const PairMatrices& pairs;  // the bias divided by the scale, by key
   float* const d_pairs;       // its gradient: of the head, rows as those of `pairs`; or null
+  RowsAhead& ahead;           // of the next item
   const int64_t inner;        // tiles of a head as inner dimension
   const int64_t columns;      // tiles of a head as columns
   const float factor;         // of the scores
@@ -65,7 +67,7 @@ struct Backward : HeadItem {
   uint32_t* kept;            // [kKeyInner, kQueryBlock]: the keys whose weight is kept
 
   Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const PairMatrices& bias,
-           float* to_pairs, const AttentionItem& i);
+           float* to_pairs, const AttentionItem& i, RowsAhead& next);
   void run();
   bool find_queries();
   void pack_queries();
@@ -82,16 +84,19 @@ struct Backward : HeadItem {
 };
 
 Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const PairMatrices& bias,
-                   float* to_pairs, const AttentionItem& i)
+                   float* to_pairs, const AttentionItem& i, RowsAhead& next)
     : HeadItem(a.forward, i),
       args(a),
       forward(a.forward),
       dropout(d),
       pairs(bias),
       d_pairs(to_pairs),
+      ahead(next),
       inner(inner_tiles_of(a.forward.head_dim)),
       columns(tiles_of(a.forward.head_dim)),
       factor(a.forward.scale * kLog2E) {
+  const int64_t calls = inner_tiles_of(item.q_end - item.q_begin) * (item.k_end - item.k_begin);
+  ahead.spread(forward.causal ? calls / 2 : calls);
   const int64_t q_steps = inner_tiles_of(std::min(kSpan, item.q_end - item.q_begin));
   const int64_t key_tiles = item.wants_dkv ? 2 * inner_tiles_of(item.k_end - item.k_begin) : 0;
   TileScratch memory(q_steps * (4 * inner + 4 * columns) + kKeyTiles * 2 * inner +
@@ -245,6 +250,7 @@ void Backward::weights(int64_t step, int64_t chunk) {
   const __mmask32 there = first_16bit(n);
   for (int64_t j = 0; j < count; ++j) {
     const int64_t tile = j / kTileRows, row = j % kTileRows * 64;
+    ahead.fetch_some();
     const char* score = s.at(tile, chunk / kTileRows) + row;
     const char* gradient = back.at(tile, chunk / kTileRows) + row;
     const __mmask32 seen_by = there & seen(keys.begin + step + j, block.begin + chunk);
@@ -371,6 +377,7 @@ void Backward::run() {
         query_block();
       }
     }
+    if (span.end == item.q_end) ahead.fetch_rest();
     if (item.wants_dq) {
       for (int64_t i = 0; i < inner_tiles_of(span.size()); ++i) {
         if ((dq_started >> i & 1) == 0) clear(dq, i);
@@ -410,11 +417,11 @@ void attention_tiles_backward(const AttentionBackwardArgs& args) {
   const WeightDropout dropout(args.forward.dropout);
   const PairMatrices pairs = pair_bias(args.forward, true, 1 / args.forward.scale);
   PairGradient d_pairs(args, plan.groups());
-  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t group) {
+  plan.run([&](const ItemGroup& group) {
     begin_tiles();
-    for (; item != end; ++item) {
-      if (item + 1 != end) fetch_ahead(args, item[1]);
-      Backward(args, dropout, pairs, d_pairs.part(group, item->head), *item).run();
+    for (const AttentionItem& item : group) {
+      RowsAhead next = rows_of(args, group.after(item));
+      Backward(args, dropout, pairs, d_pairs.part(group.number, item.head), item, next).run();
     }
     end_tiles();
   });

@@ -278,22 +278,24 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const Rows c = g.pre_activation.data == nullptr
                      ? result
                      : g.pre_activation.slice(row, rows).columns(column, width);
-  GemmBlock block;
-  block.c = c, block.goes_on = goes_on;
+  GemmBlock block{.goes_on = goes_on};
   const bool packs_both = blocks_pack_both(plan, g);
   const int64_t chunk = packs_both ? code.inner_of_both : code.inner_chunk;
-  if (plan.filled_k > chunk && c.dtype != DType::f32) {
-    block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
-  }
+  const bool is_long = plan.filled_k > chunk && c.dtype != DType::f32;
+  const bool may_have_gelu = code.has_gelu && !is_long && c.dtype == DType::bf16;
+  block.gelu = may_have_gelu ? cpu::gelu_tail(g.activation) : nullptr;
+  if (block.gelu != nullptr && c.data != result.data) block.kept = c;
+  block.c = block.gelu != nullptr ? result : c;
+  if (is_long) block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   const bool has_tail = code.has_tail && block.c.data == result.data;
   const bool has_relu = has_tail && g.activation == Activation::relu;
   const Rows added =
       g.added.data == nullptr ? Rows() : g.added.slice(row, rows).columns(column, width);
   block.scale = a.scale(row);
-  // Not where it is read again below.
   block.past_caches = code.past_caches > 0 && block.c.data == result.data &&
-                      (g.activation == Activation::none || has_relu) &&
-                      plan.m * plan.n * size_of(c.dtype) >= code.past_caches && is_at_lines(c);
+                      (g.activation == Activation::none || has_relu || block.gelu != nullptr) &&
+                      plan.m * plan.n * size_of(c.dtype) >= code.past_caches && is_at_lines(c) &&
+                      is_at_lines(result);
   for (int64_t l = 0; l < plan.filled_k; l += chunk) {
     block.inner = std::min(chunk, plan.filled_k - l);
     block.accumulate = g.accumulate || l > 0;
@@ -324,10 +326,10 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     }
     code.block(block);
   }
-  if (block.c.data != c.data) ElementwiseKernels::of_cpu().convert(block.c, c);
+  if (is_long) ElementwiseKernels::of_cpu().convert(block.c, c);
   // While the block lies in the cache; of the rounded sums, as if they had been stored first.
   if (g.added.data != nullptr && !has_tail) ElementwiseKernels::of_cpu().add(c, added, c);
-  if (g.activation != Activation::none && !has_relu) {
+  if (g.activation != Activation::none && !has_relu && block.gelu == nullptr) {
     ActivationKernels::of_cpu().activation(g.activation, c, {}, result);
   }
 }

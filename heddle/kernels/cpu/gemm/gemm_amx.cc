@@ -20,8 +20,11 @@ struct Bf16 {
   static constexpr int64_t kBytes = 2;  // of an element
   struct Out : PanelOut {
     Out(const GemmBlock& block, int64_t first, const char*) : PanelOut(block, first) {}
-    void store_sums(int64_t row, const float* s) const {
-      store(row, _mm512_load_ps(s), _mm512_load_ps(s + 16));
+    void store_sums(int64_t row, int64_t rows, const Sums& s) const {
+      write_rows(*this, row, rows, [&](int64_t i) {
+        return RowOfSums{_mm512_add_ps(_mm512_load_ps(s.at[i]), bias_low),
+                         _mm512_add_ps(_mm512_load_ps(s.at[i] + 16), bias_high)};
+      });
     }
     // Where tiles of sums lie in c as they are; null where they do not.
     float* in_place(int64_t row) const {
@@ -35,8 +38,10 @@ struct Int8 {
   static constexpr int64_t kBytes = 1;
   struct Out : Int8PanelOut {
     using Int8PanelOut::Int8PanelOut;
-    void store_sums(int64_t row, const float* s) const {
-      store(row, _mm512_load_si512(s), _mm512_load_si512(s + 16));
+    void store_sums(int64_t row, int64_t rows, const Sums& s) const {
+      write_rows(*this, row, rows, [&](int64_t i) {
+        return scaled(row + i, _mm512_load_si512(s.at[i]), _mm512_load_si512(s.at[i] + 16));
+      });
     }
     float* in_place(int64_t) const { return nullptr; }
   };
@@ -52,6 +57,32 @@ void load_sums(const PanelOut& out, int64_t row, int64_t rows, Sums* s) {
 }
 
 constexpr int64_t kSumStride = 32 * sizeof(float);
+
+// Sums that still have to go to c: they do while the next ones are multiplied. Behind their own
+// tiles' stores loads would wait, and the matrix unit with them.
+template <class Format>
+class WaitingSums {
+ public:
+  using Out = typename Format::Out;
+
+  // Room for the next sums.
+  Sums& next() { return sums_[next_]; }
+  // Those in next() are complete.
+  void add(const Out& out, int64_t row, int64_t rows) {
+    out_ = &out, row_ = row, rows_ = rows;
+    next_ = 1 - next_;
+  }
+  void store() {
+    if (rows_ > 0) out_->store_sums(row_, rows_, sums_[1 - next_]);
+    rows_ = 0;
+  }
+
+ private:
+  Sums sums_[2];
+  int next_ = 0;
+  const Out* out_ = nullptr;
+  int64_t row_ = 0, rows_ = 0;
+};
 
 // Where tiles of a lie: 16 rows from row on, `stride` bytes apart, the next 64 bytes of inner
 // elements `step` bytes on.
@@ -121,8 +152,9 @@ class FetchedAhead {
 // than plain loads.
 template <class Format, bool kLower>
 void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out, FetchedAhead& ahead) {
-  Sums s;
+                      const typename Format::Out& out, WaitingSums<Format>& waiting,
+                      FetchedAhead& ahead) {
+  Sums& s = waiting.next();
   float* sums = s.at[0];
   int64_t sum_stride = kSumStride;
   float* const in_place = kLower ? out.in_place(row) : nullptr;
@@ -170,12 +202,12 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
     upper += a.step, lower += a.step, b += 2048;
     if constexpr (kLower) ahead.fetch_some();
   }
+  waiting.store();
   _tile_stored(0, sums, sum_stride);
   _tile_stored(1, sums + 16, sum_stride);
   if constexpr (kLower) _tile_stored(2, lower_sums, sum_stride);
   if constexpr (kLower) _tile_stored(3, lower_sums + 16, sum_stride);
-  if (in_place != nullptr) return;
-  for (int64_t r = 0; r < rows; ++r) out.store_sums(row + r, s.at[r]);
+  if (in_place == nullptr) waiting.add(out, row, rows);
 }
 
 template <class Format>
@@ -183,28 +215,31 @@ void block(const GemmBlock& g) {
   using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
   FetchedAhead ahead(g, 64 / Format::kBytes);
+  WaitingSums<Format> waiting;
   // Calls f(out, panel) for each panel, which `rows` rows of c are to have.
   const auto for_panels = [&](int64_t rows, const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
       const bool goes_on = g.goes_on || column + 32 < g.c.width;
       ahead.set_panel(goes_on ? b + g.panel_bytes : nullptr, rows);
-      f(Out(g, column, b), b);
+      const Out out(g, column, b);
+      f(out, b);
+      waiting.store();
     }
   };
   if (full > 0) {
     shape_tiles(16, 16);
     for_panels(full, [&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
+        rows_times_panel<Format, true>(g, row, 32, b, out, waiting, ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
     for_panels(32, [&](const Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
-                : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, waiting, ahead)
+                : rows_times_panel<Format, false>(g, full, rest, b, out, waiting, ahead);
     });
   }
   _tile_release();
@@ -221,7 +256,7 @@ constexpr int64_t kPastCaches = 4 << 20;
 const GemmCode& gemm_amx() {
   static const GemmCode code = [] {
     GemmCode c = bf16_code(block<Bf16>);
-    c.past_caches = kPastCaches, c.fetches = true;
+    c.past_caches = kPastCaches, c.fetches = true, c.has_gelu = true;
     c.inner_of_both = 256;
     return c;
   }();
@@ -230,7 +265,7 @@ const GemmCode& gemm_amx() {
 const GemmCode& gemm_int8_amx() {
   static const GemmCode code = [] {
     GemmCode c = int8_code(32, 0, block<Int8>);
-    c.past_caches = kPastCaches;
+    c.past_caches = kPastCaches, c.has_gelu = true;
     return c;
   }();
   return code;

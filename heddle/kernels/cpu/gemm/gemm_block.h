@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "heddle/kernels/cpu/gelu_pieces.h"
 #include "heddle/tensor/rows.h"
 
 namespace heddle::cpu {
@@ -28,6 +29,9 @@ struct GemmBlock {
   // Of code that has_tail, for what has been rounded to c:
   Rows added = {};    ///< as c; empty: nothing
   bool relu = false;  ///< behind what is added
+  // Of code that has_gelu:
+  const GeluPieces* gelu = nullptr;  ///< not null: c gets the activation
+  Rows kept = {};                    ///< as c: what is activated goes there; may be empty
 };
 
 /// The code for one kind of arithmetic. An element of c is summed along the inner dimension in an
@@ -45,6 +49,7 @@ struct GemmCode {
   int64_t behind_group = 0;  ///< bytes after a packed group of a
   int64_t crowded = 0;  ///< not 0: rows of a that lie a multiple of so many bytes apart are copied
   bool has_tail = false;  ///< whether blocks can add something and apply ReLU
+  bool has_gelu = false;  ///< whether they can apply GELU, in bf16
   // Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
   // in chunks of so many inner elements; 0: b is packed before.
   int64_t inner_of_both = 0;

@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "heddle/kernels/cpu/gelu_pieces.h"
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
@@ -53,6 +54,16 @@ __m512 widened(__m512i x) {
   const __m512i bits = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, kHalf));
   return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
 }
+
+/// GELU of 32 bf16.
+inline __m512i activated(const GeluTable& gelu, __m512i x, bool by_cpu) {
+  return rounded(gelu.value(widened<0>(x)), gelu.value(widened<1>(x)), by_cpu);
+}
+
+/// 32 sums of a row.
+struct RowOfSums {
+  __m512 low, high;
+};
 
 /// Where 32 columns of sums go: columns [column, column + 32) of the block's c, or what is left.
 struct PanelOut {
@@ -111,6 +122,12 @@ struct PanelOut {
                        _mm512_add_ps(widened<1>(both), widened<1>(more)), has_bf16);
       }
       if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
+      if (g->gelu != nullptr) {
+        if (g->kept.data != nullptr) {
+          _mm512_mask_storeu_epi16(g->kept.row<uint16_t>(row) + column, columns, both);
+        }
+        both = activated(GeluTable(*g->gelu), both, has_bf16);
+      }
       uint16_t* const c = g->c.row<uint16_t>(row) + column;
       if (g->past_caches && is_whole) {
         _mm512_stream_si512(reinterpret_cast<__m512i*>(c), both);
@@ -122,6 +139,67 @@ struct PanelOut {
     }
   }
 };
+
+/// What becomes of sums behind all else.
+enum class Last { nothing, relu, gelu, kept_and_gelu };
+
+/// write_rows of whole panels in bf16.
+template <bool kAdded, Last kLast, bool kPastCaches, class F>
+void write_whole_rows(const PanelOut& out, int64_t row, int64_t rows, const F& sums) {
+  const GemmBlock& g = *out.g;
+  const auto at = [&](const Rows& x, int64_t i) { return x.row<uint16_t>(row + i) + out.column; };
+  const auto store = [](uint16_t* to, const __m512i& x) {
+    if constexpr (kPastCaches) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
+    } else {
+      _mm512_storeu_si512(to, x);
+    }
+  };
+  const GeluTable gelu = kLast >= Last::gelu ? GeluTable(*g.gelu) : GeluTable();
+  for (int64_t i = 0; i < rows; ++i) {
+    const RowOfSums s = sums(i);
+    __m512i both = rounded(s.low, s.high, true);
+    if constexpr (kAdded) {
+      const __m512i more = _mm512_loadu_si512(at(g.added, i));
+      both = rounded(_mm512_add_ps(widened<0>(both), widened<0>(more)),
+                     _mm512_add_ps(widened<1>(both), widened<1>(more)), true);
+    }
+    if constexpr (kLast == Last::relu) {
+      both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
+    }
+    if constexpr (kLast == Last::kept_and_gelu) store(at(g.kept, i), both);
+    if constexpr (kLast >= Last::gelu) both = activated(gelu, both, true);
+    store(at(g.c, i), both);
+  }
+}
+template <bool kAdded, Last kLast, class F>
+void write_whole_rows(const PanelOut& out, int64_t row, int64_t rows, const F& sums) {
+  out.g->past_caches ? write_whole_rows<kAdded, kLast, true>(out, row, rows, sums)
+                     : write_whole_rows<kAdded, kLast, false>(out, row, rows, sums);
+}
+
+/// PanelOut::write of rows [row, row + rows); sums(i) gives those of row + i. What is the same for
+/// all rows is decided before them.
+template <class F>
+void write_rows(const PanelOut& out, int64_t row, int64_t rows, const F& sums) {
+  const GemmBlock& g = *out.g;
+  const bool is_whole = out.low == 0xffff && out.high == 0xffff, adds = g.added.data != nullptr;
+  if (!is_whole || (adds && g.gelu != nullptr) || g.c.dtype != DType::bf16 || !out.has_bf16) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const RowOfSums s = sums(i);
+      out.write(row + i, s.low, s.high);
+    }
+  } else if (g.gelu != nullptr) {
+    g.kept.data == nullptr ? write_whole_rows<false, Last::gelu>(out, row, rows, sums)
+                           : write_whole_rows<false, Last::kept_and_gelu>(out, row, rows, sums);
+  } else if (g.relu) {
+    adds ? write_whole_rows<true, Last::relu>(out, row, rows, sums)
+         : write_whole_rows<false, Last::relu>(out, row, rows, sums);
+  } else {
+    adds ? write_whole_rows<true, Last::nothing>(out, row, rows, sums)
+         : write_whole_rows<false, Last::nothing>(out, row, rows, sums);
+  }
+}
 
 /// What follows the elements of a panel.
 inline const Int8Columns& columns_of(const GemmBlock& g, const char* panel) {
@@ -138,10 +216,14 @@ struct Int8PanelOut : PanelOut {
   }
   // By name, since the compiler may or may not join a product and a sum: the bits would depend on
   // it.
-  void store(int64_t row, __m512i a, __m512i b) const {
+  RowOfSums scaled(int64_t row, __m512i a, __m512i b) const {
     const __m512 unit = _mm512_set1_ps(g->scale[row]);
-    write(row, _mm512_fmadd_ps(_mm512_cvtepi32_ps(a), _mm512_mul_ps(unit, scale_low), bias_low),
-          _mm512_fmadd_ps(_mm512_cvtepi32_ps(b), _mm512_mul_ps(unit, scale_high), bias_high));
+    return {_mm512_fmadd_ps(_mm512_cvtepi32_ps(a), _mm512_mul_ps(unit, scale_low), bias_low),
+            _mm512_fmadd_ps(_mm512_cvtepi32_ps(b), _mm512_mul_ps(unit, scale_high), bias_high)};
+  }
+  void store(int64_t row, __m512i a, __m512i b) const {
+    const RowOfSums sums = scaled(row, a, b);
+    write(row, sums.low, sums.high);
   }
 };
 
