@@ -304,7 +304,7 @@ void add_values(const RowSource& values, const float* HWY_RESTRICT w, int64_t ke
 // pattern.
 void fetch_rows(const RowSource& rows, int64_t count, int64_t width) {
   for (int64_t i = 0; i < count; ++i) {
-    fetch_ahead(rows.x, rows.index ? rows.index[i] : rows.first + i, 1, rows.column, width);
+    fetch_columns(rows.x, rows.index ? rows.index[i] : rows.first + i, rows.column, width);
   }
 }
 

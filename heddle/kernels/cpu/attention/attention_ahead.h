@@ -9,6 +9,14 @@
 
 namespace heddle::cpu {
 
+/// Starts to fetch columns [column, column + width) of a row.
+inline void fetch_columns(const Rows& x, int64_t row, int64_t column, int64_t width) {
+  constexpr int64_t kLine = 64;
+  const int64_t size = size_of(x.dtype);
+  const char* const at = static_cast<const char*>(x.data) + (row * x.stride + column) * size;
+  for (int64_t b = 0; b < width * size; b += kLine) __builtin_prefetch(at + b);
+}
+
 /// Columns of rows, to be fetched a few at a time: all at once would keep what is computed from
 /// what it needs.
 class RowsAhead {

@@ -181,19 +181,6 @@ struct HeadItem {
         shared(key_column(args, i.head)) {}
 };
 
-/// Starts to fetch columns [column, column + width) of rows [first, first + count) into the cache.
-inline void fetch_ahead(const Rows& x, int64_t first, int64_t count, int64_t column, int64_t width,
-                        bool to_write = false) {
-  constexpr int64_t kLine = 64;
-  const int64_t size = size_of(x.dtype);
-  const char* row = static_cast<const char*>(x.data) + (first * x.stride + column) * size;
-  for (int64_t i = 0; i < count; ++i, row += x.stride * size) {
-    for (int64_t b = 0; b < width * size; b += kLine) {
-      to_write ? __builtin_prefetch(row + b, 1) : __builtin_prefetch(row + b);
-    }
-  }
-}
-
 /// Items that a thread takes at a time.
 struct ItemGroup {
   const AttentionItem *first, *last;  ///< [first, last)

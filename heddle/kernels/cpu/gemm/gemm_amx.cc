@@ -58,32 +58,6 @@ void load_sums(const PanelOut& out, int64_t row, int64_t rows, Sums* s) {
 
 constexpr int64_t kSumStride = 32 * sizeof(float);
 
-// Sums that still have to go to c: they do while the next ones are multiplied. Behind their own
-// tiles' stores loads would wait, and the matrix unit with them.
-template <class Format>
-class WaitingSums {
- public:
-  using Out = typename Format::Out;
-
-  // Room for the next sums.
-  Sums& next() { return sums_[next_]; }
-  // Those in next() are complete.
-  void add(const Out& out, int64_t row, int64_t rows) {
-    out_ = &out, row_ = row, rows_ = rows;
-    next_ = 1 - next_;
-  }
-  void store() {
-    if (rows_ > 0) out_->store_sums(row_, rows_, sums_[1 - next_]);
-    rows_ = 0;
-  }
-
- private:
-  Sums sums_[2];
-  int next_ = 0;
-  const Out* out_ = nullptr;
-  int64_t row_ = 0, rows_ = 0;
-};
-
 // Where tiles of a lie: 16 rows from row on, `stride` bytes apart, the next 64 bytes of inner
 // elements `step` bytes on.
 struct TilesOfA {
@@ -152,9 +126,8 @@ class FetchedAhead {
 // than plain loads.
 template <class Format, bool kLower>
 void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out, WaitingSums<Format>& waiting,
-                      FetchedAhead& ahead) {
-  Sums& s = waiting.next();
+                      const typename Format::Out& out, FetchedAhead& ahead) {
+  Sums s;
   float* sums = s.at[0];
   int64_t sum_stride = kSumStride;
   float* const in_place = kLower ? out.in_place(row) : nullptr;
@@ -202,12 +175,11 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
     upper += a.step, lower += a.step, b += 2048;
     if constexpr (kLower) ahead.fetch_some();
   }
-  waiting.store();
   _tile_stored(0, sums, sum_stride);
   _tile_stored(1, sums + 16, sum_stride);
   if constexpr (kLower) _tile_stored(2, lower_sums, sum_stride);
   if constexpr (kLower) _tile_stored(3, lower_sums + 16, sum_stride);
-  if (in_place == nullptr) waiting.add(out, row, rows);
+  if (in_place == nullptr) out.store_sums(row, rows, s);
 }
 
 template <class Format>
@@ -215,31 +187,28 @@ void block(const GemmBlock& g) {
   using Out = typename Format::Out;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
   FetchedAhead ahead(g, 64 / Format::kBytes);
-  WaitingSums<Format> waiting;
   // Calls f(out, panel) for each panel, which `rows` rows of c are to have.
   const auto for_panels = [&](int64_t rows, const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
       const bool goes_on = g.goes_on || column + 32 < g.c.width;
       ahead.set_panel(goes_on ? b + g.panel_bytes : nullptr, rows);
-      const Out out(g, column, b);
-      f(out, b);
-      waiting.store();
+      f(Out(g, column, b), b);
     }
   };
   if (full > 0) {
     shape_tiles(16, 16);
     for_panels(full, [&](const Out& out, const char* b) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out, waiting, ahead);
+        rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
     for_panels(32, [&](const Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, waiting, ahead)
-                : rows_times_panel<Format, false>(g, full, rest, b, out, waiting, ahead);
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
+                : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
     });
   }
   _tile_release();
