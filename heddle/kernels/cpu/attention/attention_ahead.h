@@ -9,12 +9,18 @@
 
 namespace heddle::cpu {
 
-/// Starts to fetch columns [column, column + width) of a row.
-inline void fetch_columns(const Rows& x, int64_t row, int64_t column, int64_t width) {
+/// Starts to fetch some bytes.
+inline void fetch_bytes(const char* at, int64_t bytes, bool to_write) {
   constexpr int64_t kLine = 64;
+  for (int64_t b = 0; b < bytes; b += kLine) {
+    to_write ? __builtin_prefetch(at + b, 1) : __builtin_prefetch(at + b);
+  }
+}
+/// Columns [column, column + width) of a row.
+inline void fetch_columns(const Rows& x, int64_t row, int64_t column, int64_t width) {
   const int64_t size = size_of(x.dtype);
-  const char* const at = static_cast<const char*>(x.data) + (row * x.stride + column) * size;
-  for (int64_t b = 0; b < width * size; b += kLine) __builtin_prefetch(at + b);
+  const char* const from = static_cast<const char*>(x.data);
+  fetch_bytes(from + (row * x.stride + column) * size, width * size, false);
 }
 
 /// Columns of rows, to be fetched a few at a time: all at once would keep what is computed from
@@ -39,7 +45,6 @@ class RowsAhead {
   void fetch_rest() { fetch(rows_); }
 
  private:
-  static constexpr int64_t kLine = 64;
   struct Part {
     const char* at;
     int64_t stride, bytes, rows;
@@ -52,9 +57,7 @@ class RowsAhead {
       const int64_t now = std::min(rows, part.rows);
       const char* at = part.at;
       for (int64_t i = 0; i < now; ++i, at += part.stride) {
-        for (int64_t b = 0; b < part.bytes; b += kLine) {
-          part.to_write ? __builtin_prefetch(at + b, 1) : __builtin_prefetch(at + b);
-        }
+        fetch_bytes(at, part.bytes, part.to_write);
       }
       part.at = at, rows -= now, part.rows -= now;
       if (part.rows == 0) ++next_;
