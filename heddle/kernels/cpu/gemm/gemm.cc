@@ -221,7 +221,7 @@ class LeftFactor {
 };
 
 // Packs rows [row, row + rows) of a transposed a, of the inner dimension from l on what the block
-// has, into memory that stays in the core's second-level cache.
+// has, into memory that stays in the second-level cache.
 void pack_rows(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int64_t rows,
                GemmBlock& block) {
   const GemmCode& code = plan.code;
@@ -280,7 +280,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
                      : g.pre_activation.slice(row, rows).columns(column, width);
   GemmBlock block{.goes_on = goes_on};
   const bool packs_both = blocks_pack_both(plan, g);
-  const int64_t chunk = packs_both ? code.inner_of_both : code.inner_chunk;
+  const int64_t chunk = packs_both ? code.inner_of_both : code.chunk_of(plan.filled_k);
   const bool is_long = plan.filled_k > chunk && c.dtype != DType::f32;
   const bool may_have_gelu = code.has_gelu && !is_long && c.dtype == DType::bf16;
   block.gelu = may_have_gelu ? cpu::gelu_tail(g.activation) : nullptr;
@@ -411,7 +411,8 @@ void multiply(const GemmArgs& g) {
       run_packing(plan, g, a, first, panels);
     } else {
       const char* const from = packed == nullptr ? nullptr : packed + first * plan.panel_bytes;
-      run_block(plan, g, a, from, row, rows, first, panels, from != nullptr);
+      const bool goes_on = from != nullptr && first + panels < plan.panels;
+      run_block(plan, g, a, from, row, rows, first, panels, goes_on);
     }
   });
 }

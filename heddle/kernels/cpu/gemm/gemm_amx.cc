@@ -8,7 +8,8 @@ namespace heddle::cpu {
 namespace {
 
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16,amx-int8")
+// Not yet for AMX: write_rows() is not, and calls each row's sums by a function otherwise.
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
 
 // Sums on their way between tiles and c: f32, or i32 of products in int8.
 struct alignas(64) Sums {
@@ -47,14 +48,16 @@ struct Int8 {
   };
 };
 
-void load_sums(const PanelOut& out, int64_t row, int64_t rows, Sums* s) {
-  for (int64_t r = 0; r < rows; ++r) {
+void load_sums(const PanelOut& out, int64_t row, int64_t rows, float* sums) {
+  for (int64_t r = 0; r < rows; ++r, sums += 32) {
     __m512 a, b;
     out.load(row + r, &a, &b);
-    _mm512_store_ps(s->at[r], a);
-    _mm512_store_ps(s->at[r] + 16, b);
+    _mm512_store_ps(sums, a);
+    _mm512_store_ps(sums + 16, b);
   }
 }
+
+#pragma GCC target("amx-tile,amx-bf16,amx-int8")
 
 constexpr int64_t kSumStride = 32 * sizeof(float);
 
@@ -92,12 +95,19 @@ class FetchedAhead {
   }
   // The next panel, while this one is gone through for `rows` rows of c, 32 at a time.
   void set_panel(const char* next, int64_t rows) {
-    panel_ = next, panel_lines_ = next == nullptr ? 0 : (1024 + rows - 1) / rows;
+    panel_ = next, panel_bytes_ = next == nullptr ? 0 : (1024 + rows - 1) / rows * 64;
   }
   void fetch_some() {
-    for (int64_t i = 0; i < panel_lines_; ++i, panel_ += 64) _mm_prefetch(panel_, _MM_HINT_T1);
-    for (int64_t i = 0; i < row_lines_; ++i) {
-      if (rows_ == 0) return;
+    const char* at = panel_;
+    panel_ += panel_bytes_;
+    for (; at != panel_; at += 64) _mm_prefetch(at, _MM_HINT_T1);
+    if (row_lines_ > 0) fetch_rows();
+  }
+
+ private:
+  // Apart from what every step does, whose counters are to stay in registers.
+  __attribute__((noinline)) void fetch_rows() {
+    for (int64_t i = 0; i < row_lines_ && rows_ > 0; ++i) {
       _mm_prefetch(at_ + column_, _MM_HINT_T1);
       column_ += 64;
       if (column_ < width_) continue;
@@ -105,8 +115,6 @@ class FetchedAhead {
       if (rows_ == 0 && which_ == 0) which_ = 1, begin();
     }
   }
-
- private:
   void begin() {
     const Rows& x = rows_of_next_[which_];
     at_ = static_cast<const char*>(x.data), rows_ = x.rows;
@@ -114,41 +122,51 @@ class FetchedAhead {
   }
 
   const char* panel_ = nullptr;
-  int64_t panel_lines_ = 0;
+  int64_t panel_bytes_ = 0;  // a step
   const Rows* rows_of_next_;
   const char* at_ = nullptr;
   int64_t stride_ = 0, width_ = 0, rows_ = 0, column_ = 0, row_lines_ = 0;
   int which_ = 0;
 };
 
-// 17 to 32 rows times a panel, or, not `kLower`, up to 16; the tiles have been shaped. Loads of two
-// tiles of a leave the first cache to the panel, which the next rows need again: 15 to 25 % faster
-// than plain loads.
+// Inner elements [begin, end) of a block's panels, which are multiplied before the next ones, and
+// the rows of a that go with them. The sums of parts before the last wait in `sums`.
+struct InnerPart {
+  int64_t begin, end;
+  bool is_first, is_last;
+};
+
+// 17 to 32 rows times a part of a panel, or, not `kLower`, up to 16; the tiles have been shaped.
+// Loads of two tiles of a leave the first cache to the panel, which the next rows need again: 15 to
+// 25 % faster than plain loads.
 template <class Format, bool kLower>
-void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
-                      const typename Format::Out& out, FetchedAhead& ahead) {
-  Sums s;
-  float* sums = s.at[0];
+__attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const InnerPart& part,
+                      const char* b, const typename Format::Out& out, Sums& waiting,
+                      FetchedAhead& ahead) {
+  Sums last;
+  float* sums = part.is_last ? last.at[0] : waiting.at[0];
+  const float* before = part.is_first ? sums : waiting.at[0];
   int64_t sum_stride = kSumStride;
   float* const in_place = kLower ? out.in_place(row) : nullptr;
-  if (in_place != nullptr) sums = in_place, sum_stride = g.c.stride * sizeof(float);
-  float* const lower_sums = sums + sum_stride * 4;
-  if (g.accumulate) {
-    if (in_place == nullptr) load_sums(out, row, rows, &s);
+  if (in_place != nullptr) before = sums = in_place, sum_stride = g.c.stride * sizeof(float);
+  if (g.accumulate || !part.is_first) {
+    if (part.is_first && in_place == nullptr) load_sums(out, row, rows, sums);
     memory_is_read();
-    _tile_loadd(0, sums, sum_stride);
-    _tile_loadd(1, sums + 16, sum_stride);
-    if constexpr (kLower) _tile_loadd(2, lower_sums, sum_stride);
-    if constexpr (kLower) _tile_loadd(3, lower_sums + 16, sum_stride);
+    _tile_loadd(0, before, sum_stride);
+    _tile_loadd(1, before + 16, sum_stride);
+    if constexpr (kLower) _tile_loadd(2, before + sum_stride * 4, sum_stride);
+    if constexpr (kLower) _tile_loadd(3, before + sum_stride * 4 + 16, sum_stride);
   } else {
     _tile_zero(0);
     _tile_zero(1);
     if constexpr (kLower) _tile_zero(2);
     if constexpr (kLower) _tile_zero(3);
   }
+  constexpr int64_t kStep = 64 / Format::kBytes;
   const TilesOfA a(g, row, Format::kBytes);
-  const char *upper = a.at, *lower = a.at + 16 * a.stride;
-  for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
+  const char *upper = a.at + part.begin / kStep * a.step, *lower = upper + 16 * a.stride;
+  b += part.begin / kStep * 2048;
+  for (int64_t l = part.begin; l < part.end; l += kStep) {
     if constexpr (kLower) {
       _tile_stream_loadd(4, upper, a.stride);
     } else {
@@ -177,38 +195,52 @@ void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const char*
   }
   _tile_stored(0, sums, sum_stride);
   _tile_stored(1, sums + 16, sum_stride);
-  if constexpr (kLower) _tile_stored(2, lower_sums, sum_stride);
-  if constexpr (kLower) _tile_stored(3, lower_sums + 16, sum_stride);
-  if (in_place == nullptr) out.store_sums(row, rows, s);
+  if constexpr (kLower) _tile_stored(2, sums + sum_stride * 4, sum_stride);
+  if constexpr (kLower) _tile_stored(3, sums + sum_stride * 4 + 16, sum_stride);
+  if (part.is_last && in_place == nullptr) out.store_sums(row, rows, last);
 }
+
+// The part of a panel that the first cache holds beside rows of a and sums: inner elements, bytes
+// of a column.
+constexpr int64_t kInFirstCache = 1024;
+constexpr int64_t kMostRows = 256;
 
 template <class Format>
 void block(const GemmBlock& g) {
   using Out = typename Format::Out;
+  constexpr int64_t kStep = 64 / Format::kBytes;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
-  FetchedAhead ahead(g, 64 / Format::kBytes);
-  // Calls f(out, panel) for each panel, which `rows` rows of c are to have.
-  const auto for_panels = [&](int64_t rows, const auto& f) {
+  const int64_t steps = g.inner / kStep;
+  const int64_t parts = (g.inner * Format::kBytes + kInFirstCache - 1) / kInFirstCache;
+  const int64_t part_steps = (steps + parts - 1) / parts;
+  FetchedAhead ahead(g, kStep);
+  Sums waiting[kMostRows / 32];
+  // Calls f(out, panel, part) for each part of each panel, which `rows` rows of c are to have.
+  const auto for_parts = [&](int64_t rows, const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
       const bool goes_on = g.goes_on || column + 32 < g.c.width;
       ahead.set_panel(goes_on ? b + g.panel_bytes : nullptr, rows);
-      f(Out(g, column, b), b);
+      const Out out(g, column, b);
+      for (int64_t at = 0; at < steps; at += part_steps) {
+        const int64_t end = at + part_steps < steps ? at + part_steps : steps;
+        f(out, b, InnerPart{at * kStep, end * kStep, at == 0, end == steps});
+      }
     }
   };
   if (full > 0) {
     shape_tiles(16, 16);
-    for_panels(full, [&](const Out& out, const char* b) {
+    for_parts(full, [&](const Out& out, const char* b, const InnerPart& part) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, b, out, ahead);
+        rows_times_panel<Format, true>(g, row, 32, part, b, out, waiting[row / 32], ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
-    for_panels(32, [&](const Out& out, const char* b) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, b, out, ahead)
-                : rows_times_panel<Format, false>(g, full, rest, b, out, ahead);
+    for_parts(32, [&](const Out& out, const char* b, const InnerPart& part) {
+      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, part, b, out, waiting[0], ahead)
+                : rows_times_panel<Format, false>(g, full, rest, part, b, out, waiting[0], ahead);
     });
   }
   _tile_release();
@@ -226,7 +258,7 @@ const GemmCode& gemm_amx() {
   static const GemmCode code = [] {
     GemmCode c = bf16_code(block<Bf16>);
     c.past_caches = kPastCaches, c.fetches = true, c.has_gelu = true;
-    c.inner_of_both = 256;
+    c.inner_of_both = 256, c.inner_at_once = 2048;
     return c;
   }();
   return code;

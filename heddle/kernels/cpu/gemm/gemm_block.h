@@ -53,7 +53,8 @@ struct GemmCode {
   // Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
   // in chunks of so many inner elements; 0: b is packed before.
   int64_t inner_of_both = 0;
-  int64_t past_caches = 0;  ///< not 0: a c of so many bytes is stored past the caches
+  int64_t inner_at_once = 0;  ///< up to so many inner elements are one chunk all the same
+  int64_t past_caches = 0;    ///< not 0: a c of so many bytes is stored past the caches
   bool fetches = false;     ///< whether blocks fetch what the next one will read
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
@@ -62,6 +63,8 @@ struct GemmCode {
   /// many bytes behind the one before.
   void (*pack_transposed)(const Rows& a, int64_t group_bytes, void* to);
   void (*block)(const GemmBlock&);
+
+  int64_t chunk_of(int64_t inner) const { return inner <= inner_at_once ? inner : inner_chunk; }
 };
 
 /// f32 vectors of the best instruction set.
