@@ -16,6 +16,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/gemm/gemm_check.h"
 #include "heddle/kernels/cpu/gemm/gemm_grid.h"
 #include "heddle/kernels/cpu/gemm/groups.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
@@ -30,6 +31,7 @@ namespace {
 using cpu::GemmBlock;
 using cpu::GemmCode;
 using cpu::GemmGrid;
+using cpu::is_quantized;
 using cpu::parts_of;
 using cpu::round_up;
 
@@ -66,8 +68,6 @@ bool is_at_lines(const Rows& x) {
   return reinterpret_cast<uintptr_t>(x.data) % kLine == 0 &&
          x.stride * size_of(x.dtype) % kLine == 0;
 }
-
-bool is_quantized(const GemmArgs& g) { return g.quantized_b.values != nullptr; }
 
 const GemmCode& code_for(const GemmArgs& g) {
   return is_quantized(g) ? code_for(g.quantized_b) : g.int8 ? code_for_int8() : code_for(g.a.dtype);
@@ -281,25 +281,32 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   GemmBlock block{.goes_on = goes_on};
   const bool packs_both = blocks_pack_both(plan, g);
   const int64_t chunk = packs_both ? code.inner_of_both : code.chunk_of(plan.filled_k);
-  const bool is_long = plan.filled_k > chunk && c.dtype != DType::f32;
+  const bool has_chunks = plan.filled_k > chunk;
+  const bool is_long = has_chunks && !code.keeps_sums && c.dtype != DType::f32;
   const bool may_have_gelu = code.has_gelu && !is_long && c.dtype == DType::bf16;
   block.gelu = may_have_gelu ? cpu::gelu_tail(g.activation) : nullptr;
   if (block.gelu != nullptr && c.data != result.data) block.kept = c;
   block.c = block.gelu != nullptr ? result : c;
   if (is_long) block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
+  if (code.keeps_sums) {
+    const int64_t columns = (has_chunks ? panels : 1) * code.columns;
+    block.sums = cpu::scratch<float, 7>(round_up(rows, code.group_rows) * columns);
+  }
   const bool has_tail = code.has_tail && block.c.data == result.data;
   const bool has_relu = has_tail && g.activation == Activation::relu;
   const Rows added =
       g.added.data == nullptr ? Rows() : g.added.slice(row, rows).columns(column, width);
   block.scale = a.scale(row);
+  // Not where it is read again below.
   block.past_caches = code.past_caches > 0 && block.c.data == result.data &&
                       (g.activation == Activation::none || has_relu || block.gelu != nullptr) &&
                       plan.m * plan.n * size_of(c.dtype) >= code.past_caches && is_at_lines(c) &&
                       is_at_lines(result);
   for (int64_t l = 0; l < plan.filled_k; l += chunk) {
     block.inner = std::min(chunk, plan.filled_k - l);
-    block.accumulate = g.accumulate || l > 0;
     const bool is_last = l + block.inner == plan.filled_k;
+    block.begins = l == 0, block.ends = is_last;
+    block.accumulate = g.accumulate || (l > 0 && !code.keeps_sums);
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
     block.relu = has_relu && is_last;
     block.added = has_tail && is_last ? added : Rows();
@@ -417,45 +424,6 @@ void multiply(const GemmArgs& g) {
   });
 }
 
-void check_sizes(const GemmArgs& g) {
-  const int64_t m = g.transpose_a ? g.a.width : g.a.rows;
-  const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
-  const QuantizedRows& q = g.quantized_b;
-  const int64_t n = is_quantized(g) ? q.rows : g.transpose_b ? g.b.rows : g.b.width;
-  const int64_t inner = is_quantized(g) ? q.width : g.transpose_b ? g.b.width : g.b.rows;
-  const bool is_part = g.first > 0 || g.c.width < n;
-  check(g.c.rows == m && g.first + g.c.width <= n && inner == k &&
-            (g.a.dtype == g.b.dtype || g.b.dtype == DType::f32 || g.int8 || is_quantized(g)),
-        ErrorKind::internal, "gemm: [{}, {}] {} times [{}, {}] {} into [{}, {}]", m, k,
-        dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
-  const bool is_constant = is_quantized(g) || (g.transpose_b && g.constant_b != 0);
-  check(!is_part || (is_constant && g.first >= 0 && g.first % 64 == 0), ErrorKind::internal,
-        "gemm: columns from {} on are no part of a transposed constant b", g.first);
-  check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,
-        "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
-  check(g.activation == Activation::none || !g.accumulate, ErrorKind::internal,
-        "gemm: sums that grow have no activation yet");
-  check(g.pre_activation.data == nullptr ||
-            (g.activation != Activation::none && g.pre_activation.rows == m &&
-             g.pre_activation.width == n && g.pre_activation.dtype == g.c.dtype),
-        ErrorKind::internal,
-        "gemm: the pre-activation is kept beside an activation, in the shape of c");
-  check(g.added.data == nullptr ||
-            (!g.accumulate && g.pre_activation.data == nullptr && g.added.rows == m &&
-             g.added.width == g.c.width && g.added.dtype == g.c.dtype),
-        ErrorKind::internal, "gemm: what is added has the size and dtype of a fresh c");
-  check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
-        ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
-  check(!is_quantized(g) || (!g.transpose_a && !g.accumulate && !g.int8 &&
-                             (q.bits == 4 || q.bits == 8) && (q.group == 32 || q.group == 64)),
-        ErrorKind::internal,
-        "gemm: {} bits in groups of {} need a plain a and a fresh c; there are 4 and 8 bits, "
-        "groups of 32 and 64",
-        q.bits, q.group);
-  check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
-        "gemm: sums of {} products in int8 can overflow", k);
-}
-
 // A product without an inner dimension: zeros, or the bias.
 void without_inner(const GemmArgs& g) {
   if (g.accumulate && g.bias == nullptr) return;
@@ -491,7 +459,7 @@ void forget_packed(uint64_t constant_b) {
 
 GemmKernels GemmKernels::of_cpu() {
   return {.gemm = [](const GemmArgs& args) {
-    check_sizes(args);
+    cpu::check_gemm(args);
     if (args.c.rows == 0 || args.c.width == 0) return;
     if (args.a.rows == 0 || args.a.width == 0) return without_inner(args);
     multiply(args);

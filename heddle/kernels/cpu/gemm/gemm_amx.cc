@@ -129,33 +129,34 @@ class FetchedAhead {
   int which_ = 0;
 };
 
-// Inner elements [begin, end) of a block's panels, which are multiplied before the next ones, and
-// the rows of a that go with them. The sums of parts before the last wait in `sums`.
+// Inner elements [begin, end) of a block, which are multiplied before the next ones: what the first
+// cache holds of a panel.
 struct InnerPart {
   int64_t begin, end;
   bool is_first, is_last;
 };
 
 // 17 to 32 rows times a part of a panel, or, not `kLower`, up to 16; the tiles have been shaped.
-// Loads of two tiles of a leave the first cache to the panel, which the next rows need again: 15 to
-// 25 % faster than plain loads.
+// `waiting` has the sums of the parts before, and then of these, too. Loads of two tiles of a leave
+// the first cache to the panel, which the next rows need again: 15 to 25 % faster than plain loads.
 template <class Format, bool kLower>
-__attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows, const InnerPart& part,
-                      const char* b, const typename Format::Out& out, Sums& waiting,
-                      FetchedAhead& ahead) {
+__attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows,
+                                                const InnerPart& part, const char* b,
+                                                const typename Format::Out& out, float* waiting,
+                                                FetchedAhead& ahead) {
   Sums last;
-  float* sums = part.is_last ? last.at[0] : waiting.at[0];
-  const float* before = part.is_first ? sums : waiting.at[0];
-  int64_t sum_stride = kSumStride;
   float* const in_place = kLower ? out.in_place(row) : nullptr;
-  if (in_place != nullptr) before = sums = in_place, sum_stride = g.c.stride * sizeof(float);
+  const int64_t c_stride = in_place == nullptr ? kSumStride : g.c.stride * sizeof(float);
+  float* const c = in_place == nullptr ? last.at[0] : in_place;
   if (g.accumulate || !part.is_first) {
-    if (part.is_first && in_place == nullptr) load_sums(out, row, rows, sums);
+    if (part.is_first && in_place == nullptr) load_sums(out, row, rows, c);
+    const float* const from = part.is_first ? c : waiting;
+    const int64_t stride = part.is_first ? c_stride : kSumStride;
     memory_is_read();
-    _tile_loadd(0, before, sum_stride);
-    _tile_loadd(1, before + 16, sum_stride);
-    if constexpr (kLower) _tile_loadd(2, before + sum_stride * 4, sum_stride);
-    if constexpr (kLower) _tile_loadd(3, before + sum_stride * 4 + 16, sum_stride);
+    _tile_loadd(0, from, stride);
+    _tile_loadd(1, from + 16, stride);
+    if constexpr (kLower) _tile_loadd(2, from + stride * 4, stride);
+    if constexpr (kLower) _tile_loadd(3, from + stride * 4 + 16, stride);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -193,17 +194,17 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
     upper += a.step, lower += a.step, b += 2048;
     if constexpr (kLower) ahead.fetch_some();
   }
-  _tile_stored(0, sums, sum_stride);
-  _tile_stored(1, sums + 16, sum_stride);
-  if constexpr (kLower) _tile_stored(2, sums + sum_stride * 4, sum_stride);
-  if constexpr (kLower) _tile_stored(3, sums + sum_stride * 4 + 16, sum_stride);
+  float* const to = part.is_last ? c : waiting;
+  const int64_t stride = part.is_last ? c_stride : kSumStride;
+  _tile_stored(0, to, stride);
+  _tile_stored(1, to + 16, stride);
+  if constexpr (kLower) _tile_stored(2, to + stride * 4, stride);
+  if constexpr (kLower) _tile_stored(3, to + stride * 4 + 16, stride);
   if (part.is_last && in_place == nullptr) out.store_sums(row, rows, last);
 }
 
-// The part of a panel that the first cache holds beside rows of a and sums: inner elements, bytes
-// of a column.
+// The part of a panel that the first cache holds beside rows of a and sums: bytes of a column.
 constexpr int64_t kInFirstCache = 1024;
-constexpr int64_t kMostRows = 256;
 
 template <class Format>
 void block(const GemmBlock& g) {
@@ -214,33 +215,37 @@ void block(const GemmBlock& g) {
   const int64_t parts = (g.inner * Format::kBytes + kInFirstCache - 1) / kInFirstCache;
   const int64_t part_steps = (steps + parts - 1) / parts;
   FetchedAhead ahead(g, kStep);
-  Sums waiting[kMostRows / 32];
-  // Calls f(out, panel, part) for each part of each panel, which `rows` rows of c are to have.
+  const int64_t kept_panel = g.begins && g.ends ? 0 : (g.c.rows + 31) / 32 * 32 * 32;
+  // Calls f(out, panel, part, sums) for each part of each panel, which `rows` rows of c are to
+  // have.
   const auto for_parts = [&](int64_t rows, const auto& f) {
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
       const bool goes_on = g.goes_on || column + 32 < g.c.width;
       ahead.set_panel(goes_on ? b + g.panel_bytes : nullptr, rows);
       const Out out(g, column, b);
+      float* const sums = g.sums + column / 32 * kept_panel;
       for (int64_t at = 0; at < steps; at += part_steps) {
         const int64_t end = at + part_steps < steps ? at + part_steps : steps;
-        f(out, b, InnerPart{at * kStep, end * kStep, at == 0, end == steps});
+        f(out, b, InnerPart{at * kStep, end * kStep, g.begins && at == 0, g.ends && end == steps},
+          sums);
       }
     }
   };
   if (full > 0) {
     shape_tiles(16, 16);
-    for_parts(full, [&](const Out& out, const char* b, const InnerPart& part) {
+    for_parts(full, [&](const Out& out, const char* b, const InnerPart& part, float* sums) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, part, b, out, waiting[row / 32], ahead);
+        rows_times_panel<Format, true>(g, row, 32, part, b, out, sums + row * 32, ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
-    for_parts(32, [&](const Out& out, const char* b, const InnerPart& part) {
-      rest > 16 ? rows_times_panel<Format, true>(g, full, rest, part, b, out, waiting[0], ahead)
-                : rows_times_panel<Format, false>(g, full, rest, part, b, out, waiting[0], ahead);
+    for_parts(32, [&](const Out& out, const char* b, const InnerPart& part, float* sums) {
+      const auto& times =
+          rest > 16 ? rows_times_panel<Format, true> : rows_times_panel<Format, false>;
+      times(g, full, rest, part, b, out, sums + full * 32, ahead);
     });
   }
   _tile_release();
@@ -257,7 +262,7 @@ constexpr int64_t kPastCaches = 4 << 20;
 const GemmCode& gemm_amx() {
   static const GemmCode code = [] {
     GemmCode c = bf16_code(block<Bf16>);
-    c.past_caches = kPastCaches, c.fetches = true, c.has_gelu = true;
+    c.past_caches = kPastCaches, c.fetches = true, c.has_gelu = true, c.keeps_sums = true;
     c.inner_of_both = 256, c.inner_at_once = 2048;
     return c;
   }();
@@ -266,7 +271,7 @@ const GemmCode& gemm_amx() {
 const GemmCode& gemm_int8_amx() {
   static const GemmCode code = [] {
     GemmCode c = int8_code(32, 0, block<Int8>);
-    c.past_caches = kPastCaches, c.has_gelu = true;
+    c.past_caches = kPastCaches, c.has_gelu = true, c.keeps_sums = true;
     return c;
   }();
   return code;

@@ -26,6 +26,9 @@ struct GemmBlock {
   bool accumulate = false;         ///< sums are added to c, which is f32
   bool past_caches = false;        ///< c is stored past the caches; its rows begin at lines of them
   Rows next[2] = {};               ///< what the next block will read, if `fetches`
+  // Of code that keeps_sums:
+  float* sums = nullptr;  ///< where they wait: of one panel, or of each if there are several chunks
+  bool begins = true, ends = true;  ///< whether this is the first, the last chunk
   // Of code that has_tail, for what has been rounded to c:
   Rows added = {};    ///< as c; empty: nothing
   bool relu = false;  ///< behind what is added
@@ -53,9 +56,12 @@ struct GemmCode {
   // Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
   // in chunks of so many inner elements; 0: b is packed before.
   int64_t inner_of_both = 0;
+  /// Whether sums of chunks before the last wait in GemmBlock::sums, rows filled up to group_rows,
+  /// columns to panels, in an order of the code's; else they wait in c, which is f32 then.
+  bool keeps_sums = false;
   int64_t inner_at_once = 0;  ///< up to so many inner elements are one chunk all the same
   int64_t past_caches = 0;    ///< not 0: a c of so many bytes is stored past the caches
-  bool fetches = false;     ///< whether blocks fetch what the next one will read
+  bool fetches = false;       ///< whether blocks fetch what the next one will read
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);

@@ -62,8 +62,7 @@ int64_t quantize_pairs(const bf16* x, int64_t n, float scale, int8_t zero_point,
   const auto flip = hn::Set(d8, zero_point);
   int64_t c = 0;
   for (; c + count <= n; c += count) {
-    const auto both =
-        hn::BitCast(U32(), hn::LoadU(d16, reinterpret_cast<const uint16_t*>(x + c)));
+    const auto both = hn::BitCast(U32(), hn::LoadU(d16, reinterpret_cast<const uint16_t*>(x + c)));
     const VecU32 upper = hn::And(both, hn::Set(U32(), 0xffff0000u));
     const VecU32 even = with_integer(hn::BitCast(F32(), hn::ShiftLeft<16>(both)), factor);
     const VecU32 odd = with_integer(hn::BitCast(F32(), upper), factor);
