@@ -92,7 +92,9 @@ TEST(GemmInt8, products_equal_the_definition) {
                                     {16, 64, 128},
                                     {17, 5, 200},
                                     {33, 100, 512},
-                                    {300, 70, 130}}) {
+                                    {300, 70, 130},
+                                    {300, 70, 1100},
+                                    {49, 40, 2100}}) {
         Int8Product({m, n, k, a, b, a}).expect_equals_definition();
         Int8Product({m, n, k, a, b, DType::f32, 3, false}).expect_equals_definition();
       }
@@ -103,7 +105,7 @@ TEST(GemmInt8, products_equal_the_definition) {
 TEST(GemmInt8, a_row_has_the_same_bits_whatever_the_batch_and_the_threads) {
   const int before = num_threads();
   for (const DType type : computed_dtypes()) {
-    for (const int64_t k : {100, 512}) {
+    for (const int64_t k : {100, 512, 2100}) {
       Int8Product product({400, 300, k, type, DType::f32, type});
       set_num_threads(1);
       const Matrix whole = product.rows(0, 400);

@@ -22,9 +22,9 @@ struct Bf16 {
   struct Out : PanelOut {
     Out(const GemmBlock& block, int64_t first, const char*) : PanelOut(block, first) {}
     void store_sums(int64_t row, int64_t rows, const Sums& s) const {
-      write_rows(*this, row, rows, [&](int64_t i) {
-        return RowOfSums{_mm512_add_ps(_mm512_load_ps(s.at[i]), bias_low),
-                         _mm512_add_ps(_mm512_load_ps(s.at[i] + 16), bias_high)};
+      write_rows(*this, row, rows, [at = s.at[0], low = bias_low, high = bias_high](int64_t i) {
+        return RowOfSums{_mm512_add_ps(_mm512_load_ps(at + 32 * i), low),
+                         _mm512_add_ps(_mm512_load_ps(at + 32 * i + 16), high)};
       });
     }
     // Where tiles of sums lie in c as they are; null where they do not.
@@ -40,9 +40,12 @@ struct Int8 {
   struct Out : Int8PanelOut {
     using Int8PanelOut::Int8PanelOut;
     void store_sums(int64_t row, int64_t rows, const Sums& s) const {
-      write_rows(*this, row, rows, [&](int64_t i) {
-        return scaled(row + i, _mm512_load_si512(s.at[i]), _mm512_load_si512(s.at[i] + 16));
-      });
+      const RowOfSums scale = {scale_low, scale_high}, bias = {bias_low, bias_high};
+      write_rows(*this, row, rows,
+                 [at = s.at[0], unit = g->scale + row, scale, bias](int64_t i) {
+                   return scaled_sums(scale, bias, unit[i], _mm512_load_si512(at + 32 * i),
+                                      _mm512_load_si512(at + 32 * i + 16));
+                 });
     }
     float* in_place(int64_t) const { return nullptr; }
   };

@@ -143,11 +143,12 @@ struct PanelOut {
 /// What becomes of sums behind all else.
 enum class Last { nothing, relu, gelu, kept_and_gelu };
 
-/// write_rows of whole panels in bf16.
+/// write_rows of whole panels in bf16. Few instructions a row: what follows, the next rows'
+/// products, is to begin before the last row is stored.
 template <bool kAdded, Last kLast, bool kPastCaches, class F>
 void write_whole_rows(const PanelOut& out, int64_t row, int64_t rows, const F& sums) {
   const GemmBlock& g = *out.g;
-  const auto at = [&](const Rows& x, int64_t i) { return x.row<uint16_t>(row + i) + out.column; };
+  const auto rows_of = [&](const Rows& x) { return x.row<uint16_t>(row) + out.column; };
   const auto store = [](uint16_t* to, const __m512i& x) {
     if constexpr (kPastCaches) {
       _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
@@ -155,21 +156,27 @@ void write_whole_rows(const PanelOut& out, int64_t row, int64_t rows, const F& s
       _mm512_storeu_si512(to, x);
     }
   };
+  uint16_t* c = rows_of(g.c);
+  const uint16_t* added = kAdded ? rows_of(g.added) : nullptr;
+  uint16_t* kept = kLast == Last::kept_and_gelu ? rows_of(g.kept) : nullptr;
+  const int64_t c_stride = g.c.stride, added_stride = g.added.stride, kept_stride = g.kept.stride;
   const GeluTable gelu = kLast >= Last::gelu ? GeluTable(*g.gelu) : GeluTable();
+#pragma GCC unroll 2
   for (int64_t i = 0; i < rows; ++i) {
     const RowOfSums s = sums(i);
     __m512i both = rounded(s.low, s.high, true);
     if constexpr (kAdded) {
-      const __m512i more = _mm512_loadu_si512(at(g.added, i));
+      const __m512i more = _mm512_loadu_si512(added);
       both = rounded(_mm512_add_ps(widened<0>(both), widened<0>(more)),
                      _mm512_add_ps(widened<1>(both), widened<1>(more)), true);
+      added += added_stride;
     }
     if constexpr (kLast == Last::relu) {
       both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
     }
-    if constexpr (kLast == Last::kept_and_gelu) store(at(g.kept, i), both);
+    if constexpr (kLast == Last::kept_and_gelu) store(kept, both), kept += kept_stride;
     if constexpr (kLast >= Last::gelu) both = activated(gelu, both, true);
-    store(at(g.c, i), both);
+    store(c, both), c += c_stride;
   }
 }
 template <bool kAdded, Last kLast, class F>
@@ -206,6 +213,15 @@ inline const Int8Columns& columns_of(const GemmBlock& g, const char* panel) {
   return *reinterpret_cast<const Int8Columns*>(panel + g.inner * kInt8Columns);
 }
 
+/// Sums of products in int8 of a row whose unit is `unit`. Joined by name, since the compiler may or
+/// may not join a product and a sum: the bits would depend on it.
+inline RowOfSums scaled_sums(const RowOfSums& scale, const RowOfSums& bias, float unit, __m512i a,
+                             __m512i b) {
+  const __m512 u = _mm512_set1_ps(unit);
+  return {_mm512_fmadd_ps(_mm512_cvtepi32_ps(a), _mm512_mul_ps(u, scale.low), bias.low),
+          _mm512_fmadd_ps(_mm512_cvtepi32_ps(b), _mm512_mul_ps(u, scale.high), bias.high)};
+}
+
 /// Where 32 columns of sums of products in int8 go.
 struct Int8PanelOut : PanelOut {
   __m512 scale_low, scale_high;
@@ -214,12 +230,8 @@ struct Int8PanelOut : PanelOut {
     scale_low = _mm512_loadu_ps(columns_of(block, panel).scale);
     scale_high = _mm512_loadu_ps(columns_of(block, panel).scale + 16);
   }
-  // By name, since the compiler may or may not join a product and a sum: the bits would depend on
-  // it.
   RowOfSums scaled(int64_t row, __m512i a, __m512i b) const {
-    const __m512 unit = _mm512_set1_ps(g->scale[row]);
-    return {_mm512_fmadd_ps(_mm512_cvtepi32_ps(a), _mm512_mul_ps(unit, scale_low), bias_low),
-            _mm512_fmadd_ps(_mm512_cvtepi32_ps(b), _mm512_mul_ps(unit, scale_high), bias_high)};
+    return scaled_sums({scale_low, scale_high}, {bias_low, bias_high}, g->scale[row], a, b);
   }
   void store(int64_t row, __m512i a, __m512i b) const {
     const RowOfSums sums = scaled(row, a, b);
