@@ -21,8 +21,8 @@ struct Bf16 {
   static constexpr int64_t kBytes = 2;  // of an element
   struct Out : PanelOut {
     Out(const GemmBlock& block, int64_t first, const char*) : PanelOut(block, first) {}
-    void store_sums(int64_t row, int64_t rows, const Sums& s) const {
-      write_rows(*this, row, rows, [at = s.at[0], low = bias_low, high = bias_high](int64_t i) {
+    void store_sums(int64_t row, int64_t rows, const float* sums) const {
+      write_rows(*this, row, rows, [at = sums, low = bias_low, high = bias_high](int64_t i) {
         return RowOfSums{_mm512_add_ps(_mm512_load_ps(at + 32 * i), low),
                          _mm512_add_ps(_mm512_load_ps(at + 32 * i + 16), high)};
       });
@@ -39,13 +39,12 @@ struct Int8 {
   static constexpr int64_t kBytes = 1;
   struct Out : Int8PanelOut {
     using Int8PanelOut::Int8PanelOut;
-    void store_sums(int64_t row, int64_t rows, const Sums& s) const {
+    void store_sums(int64_t row, int64_t rows, const float* sums) const {
       const RowOfSums scale = {scale_low, scale_high}, bias = {bias_low, bias_high};
-      write_rows(*this, row, rows,
-                 [at = s.at[0], unit = g->scale + row, scale, bias](int64_t i) {
-                   return scaled_sums(scale, bias, unit[i], _mm512_load_si512(at + 32 * i),
-                                      _mm512_load_si512(at + 32 * i + 16));
-                 });
+      write_rows(*this, row, rows, [at = sums, unit = g->scale + row, scale, bias](int64_t i) {
+        return scaled_sums(scale, bias, unit[i], _mm512_load_si512(at + 32 * i),
+                           _mm512_load_si512(at + 32 * i + 16));
+      });
     }
     float* in_place(int64_t) const { return nullptr; }
   };
@@ -139,15 +138,31 @@ struct InnerPart {
   bool is_first, is_last;
 };
 
+// Sums of some rows that are multiplied out, stored little by little while the next ones are.
+template <class Out>
+struct StoredLate {
+  const Out* out = nullptr;
+  const Sums* sums = nullptr;
+  int64_t row = 0, next = 0, rows = 0;
+
+  void store(int64_t most) {
+    const int64_t count = most < rows - next ? most : rows - next;
+    out->store_sums(row + next, count, sums->at[next]);
+    next += count;
+  }
+  bool is_done() const { return next == rows; }
+};
+
 // 17 to 32 rows times a part of a panel, or, not `kLower`, up to 16; the tiles have been shaped.
+// With `kLate` the sums wait until the next rows are multiplied; else they are stored at once.
 // `waiting` has the sums of the parts before, and then of these, too. Loads of two tiles of a leave
 // the first cache to the panel, which the next rows need again: 15 to 25 % faster than plain loads.
-template <class Format, bool kLower>
+template <class Format, bool kLower, bool kLate>
 __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows,
                                                 const InnerPart& part, const char* b,
                                                 const typename Format::Out& out, float* waiting,
+                                                StoredLate<typename Format::Out>& late, Sums& last,
                                                 FetchedAhead& ahead) {
-  Sums last;
   float* const in_place = kLower ? out.in_place(row) : nullptr;
   const int64_t c_stride = in_place == nullptr ? kSumStride : g.c.stride * sizeof(float);
   float* const c = in_place == nullptr ? last.at[0] : in_place;
@@ -170,6 +185,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   const TilesOfA a(g, row, Format::kBytes);
   const char *upper = a.at + part.begin / kStep * a.step, *lower = upper + 16 * a.stride;
   b += part.begin / kStep * 2048;
+  const int64_t late_rows = (32 * kStep + part.end - part.begin - 1) / (part.end - part.begin);
   for (int64_t l = part.begin; l < part.end; l += kStep) {
     if constexpr (kLower) {
       _tile_stream_loadd(4, upper, a.stride);
@@ -196,6 +212,9 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
     }
     upper += a.step, lower += a.step, b += 2048;
     if constexpr (kLower) ahead.fetch_some();
+    if constexpr (kLate) {
+      if (!late.is_done()) late.store(late_rows);
+    }
   }
   float* const to = part.is_last ? c : waiting;
   const int64_t stride = part.is_last ? c_stride : kSumStride;
@@ -203,11 +222,15 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   _tile_stored(1, to + 16, stride);
   if constexpr (kLower) _tile_stored(2, to + stride * 4, stride);
   if constexpr (kLower) _tile_stored(3, to + stride * 4 + 16, stride);
-  if (part.is_last && in_place == nullptr) out.store_sums(row, rows, last);
+  if (!part.is_last || in_place != nullptr) return;
+  late = {&out, &last, row, 0, rows};
+  if constexpr (!kLate) late.store(rows);
 }
 
 // The part of a panel that the first cache holds beside rows of a and sums: bytes of a column.
 constexpr int64_t kInFirstCache = 1024;
+// Rows of a block whose sums wait: those of fewer go to caches, at once.
+constexpr int64_t kWorthWaiting = 128;
 
 template <class Format>
 void block(const GemmBlock& g) {
@@ -215,18 +238,26 @@ void block(const GemmBlock& g) {
   constexpr int64_t kStep = 64 / Format::kBytes;
   const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
   const int64_t steps = g.inner / kStep;
-  const int64_t parts = (g.inner * Format::kBytes + kInFirstCache - 1) / kInFirstCache;
+  const int64_t column_bytes = g.inner * Format::kBytes;
+  const int64_t parts = g.c.rows <= 32 ? 1 : (column_bytes + kInFirstCache - 1) / kInFirstCache;
   const int64_t part_steps = (steps + parts - 1) / parts;
   FetchedAhead ahead(g, kStep);
   const int64_t kept_panel = g.begins && g.ends ? 0 : (g.c.rows + 31) / 32 * 32 * 32;
-  // Calls f(out, panel, part, sums) for each part of each panel, which `rows` rows of c are to
-  // have.
+  // Those of the rows before stay until they are stored.
+  Sums last[2];
+  StoredLate<Out> late;
+  int64_t number = 0;
+  // Calls f(out, panel, part, sums, last) for each part of each panel, which `rows` rows of c are
+  // to have.
   const auto for_parts = [&](int64_t rows, const auto& f) {
+    Out outs[2] = {Out(g, 0, static_cast<const char*>(g.b)),
+                   Out(g, 0, static_cast<const char*>(g.b))};
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
       const bool goes_on = g.goes_on || column + 32 < g.c.width;
       ahead.set_panel(goes_on ? b + g.panel_bytes : nullptr, rows);
-      const Out out(g, column, b);
+      Out& out = outs[column / 32 % 2];
+      out = Out(g, column, b);
       float* const sums = g.sums + column / 32 * kept_panel;
       for (int64_t at = 0; at < steps; at += part_steps) {
         const int64_t end = at + part_steps < steps ? at + part_steps : steps;
@@ -234,21 +265,24 @@ void block(const GemmBlock& g) {
           sums);
       }
     }
+    if (!late.is_done()) late.store(32);
   };
   if (full > 0) {
     shape_tiles(16, 16);
+    const auto& times = full >= kWorthWaiting ? rows_times_panel<Format, true, true>
+                                              : rows_times_panel<Format, true, false>;
     for_parts(full, [&](const Out& out, const char* b, const InnerPart& part, float* sums) {
       for (int64_t row = 0; row < full; row += 32) {
-        rows_times_panel<Format, true>(g, row, 32, part, b, out, sums + row * 32, ahead);
+        times(g, row, 32, part, b, out, sums + row * 32, late, last[number++ % 2], ahead);
       }
     });
   }
   if (rest > 0) {
     shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
+    const auto& times =
+        rest > 16 ? rows_times_panel<Format, true, false> : rows_times_panel<Format, false, false>;
     for_parts(32, [&](const Out& out, const char* b, const InnerPart& part, float* sums) {
-      const auto& times =
-          rest > 16 ? rows_times_panel<Format, true> : rows_times_panel<Format, false>;
-      times(g, full, rest, part, b, out, sums + full * 32, ahead);
+      times(g, full, rest, part, b, out, sums + full * 32, late, last[number++ % 2], ahead);
     });
   }
   _tile_release();

@@ -213,8 +213,8 @@ inline const Int8Columns& columns_of(const GemmBlock& g, const char* panel) {
   return *reinterpret_cast<const Int8Columns*>(panel + g.inner * kInt8Columns);
 }
 
-/// Sums of products in int8 of a row whose unit is `unit`. Joined by name, since the compiler may or
-/// may not join a product and a sum: the bits would depend on it.
+/// Sums of products in int8 of a row whose unit is `unit`. Joined by name, since the compiler may
+/// or may not join a product and a sum: the bits would depend on it.
 inline RowOfSums scaled_sums(const RowOfSums& scale, const RowOfSums& bias, float unit, __m512i a,
                              __m512i b) {
   const __m512 u = _mm512_set1_ps(unit);
