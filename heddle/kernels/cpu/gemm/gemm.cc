@@ -221,7 +221,7 @@ class LeftFactor {
 };
 
 // Packs rows [row, row + rows) of a transposed a, of the inner dimension from l on what the block
-// has, into memory that stays in the second-level cache.
+// has, into memory that stays in the core's second-level cache.
 void pack_rows(const Plan& plan, const GemmArgs& g, int64_t l, int64_t row, int64_t rows,
                GemmBlock& block) {
   const GemmCode& code = plan.code;

@@ -1,6 +1,8 @@
 // Matrix products in bf16 and int8 by AMX: 32 x 32 sums in four tiles, 64 bytes of inner elements
 // at a step.
 #if defined(__x86_64__)
+#include <new>
+
 #include "heddle/kernels/cpu/gemm/amx_shape.h"
 #include "heddle/kernels/cpu/gemm/gemm_panel.h"
 
@@ -8,7 +10,7 @@ namespace heddle::cpu {
 namespace {
 
 #pragma GCC push_options
-// Not yet for AMX: write_rows() is not, and calls each row's sums by a function otherwise.
+// Not yet for AMX: write_rows() is not, and would call a function for each row's sums.
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
 
 // Sums on their way between tiles and c: f32, or i32 of products in int8.
@@ -140,17 +142,26 @@ struct InnerPart {
 
 // Sums of some rows that are multiplied out, stored little by little while the next ones are.
 template <class Out>
-struct StoredLate {
-  const Out* out = nullptr;
-  const Sums* sums = nullptr;
-  int64_t row = 0, next = 0, rows = 0;
-
-  void store(int64_t most) {
-    const int64_t count = most < rows - next ? most : rows - next;
-    out->store_sums(row + next, count, sums->at[next]);
-    next += count;
+class StoredLate {
+ public:
+  // Memory for the next rows, while those before are stored.
+  Sums& next() { return sums_[at_ ^ 1]; }
+  // next() holds the sums of `rows` rows; those before have been stored.
+  void begin(const Out& out, int64_t row, int64_t rows) {
+    at_ ^= 1, out_ = &out, row_ = row, rows_ = rows, stored_ = 0;
   }
-  bool is_done() const { return next == rows; }
+  void store(int64_t most) {
+    const int64_t count = most < rows_ - stored_ ? most : rows_ - stored_;
+    out_->store_sums(row_ + stored_, count, sums_[at_].at[stored_]);
+    stored_ += count;
+  }
+  bool is_done() const { return stored_ == rows_; }
+
+ private:
+  Sums sums_[2];
+  int at_ = 0;
+  const Out* out_ = nullptr;
+  int64_t row_ = 0, rows_ = 0, stored_ = 0;
 };
 
 // 17 to 32 rows times a part of a panel, or, not `kLower`, up to 16; the tiles have been shaped.
@@ -161,11 +172,11 @@ template <class Format, bool kLower, bool kLate>
 __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, int64_t rows,
                                                 const InnerPart& part, const char* b,
                                                 const typename Format::Out& out, float* waiting,
-                                                StoredLate<typename Format::Out>& late, Sums& last,
+                                                StoredLate<typename Format::Out>& late,
                                                 FetchedAhead& ahead) {
   float* const in_place = kLower ? out.in_place(row) : nullptr;
   const int64_t c_stride = in_place == nullptr ? kSumStride : g.c.stride * sizeof(float);
-  float* const c = in_place == nullptr ? last.at[0] : in_place;
+  float* const c = in_place == nullptr ? late.next().at[0] : in_place;
   if (g.accumulate || !part.is_first) {
     if (part.is_first && in_place == nullptr) load_sums(out, row, rows, c);
     const float* const from = part.is_first ? c : waiting;
@@ -223,7 +234,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   if constexpr (kLower) _tile_stored(2, to + stride * 4, stride);
   if constexpr (kLower) _tile_stored(3, to + stride * 4 + 16, stride);
   if (!part.is_last || in_place != nullptr) return;
-  late = {&out, &last, row, 0, rows};
+  late.begin(out, row, rows);
   if constexpr (!kLate) late.store(rows);
 }
 
@@ -243,21 +254,17 @@ void block(const GemmBlock& g) {
   const int64_t part_steps = (steps + parts - 1) / parts;
   FetchedAhead ahead(g, kStep);
   const int64_t kept_panel = g.begins && g.ends ? 0 : (g.c.rows + 31) / 32 * 32 * 32;
-  // Those of the rows before stay until they are stored.
-  Sums last[2];
   StoredLate<Out> late;
-  int64_t number = 0;
-  // Calls f(out, panel, part, sums, last) for each part of each panel, which `rows` rows of c are
-  // to have.
+  // What rows share of a panel, and of the one before, whose last sums are still to be stored.
+  alignas(Out) char outs[2][sizeof(Out)];
+  // Calls f(out, panel, part, sums) for each part of each panel, which `rows` rows of c are to
+  // have.
   const auto for_parts = [&](int64_t rows, const auto& f) {
-    Out outs[2] = {Out(g, 0, static_cast<const char*>(g.b)),
-                   Out(g, 0, static_cast<const char*>(g.b))};
     for (int64_t column = 0; column < g.c.width; column += 32) {
       const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
       const bool goes_on = g.goes_on || column + 32 < g.c.width;
       ahead.set_panel(goes_on ? b + g.panel_bytes : nullptr, rows);
-      Out& out = outs[column / 32 % 2];
-      out = Out(g, column, b);
+      const Out& out = *new (outs[column / 32 % 2]) Out(g, column, b);
       float* const sums = g.sums + column / 32 * kept_panel;
       for (int64_t at = 0; at < steps; at += part_steps) {
         const int64_t end = at + part_steps < steps ? at + part_steps : steps;
@@ -273,7 +280,7 @@ void block(const GemmBlock& g) {
                                               : rows_times_panel<Format, true, false>;
     for_parts(full, [&](const Out& out, const char* b, const InnerPart& part, float* sums) {
       for (int64_t row = 0; row < full; row += 32) {
-        times(g, row, 32, part, b, out, sums + row * 32, late, last[number++ % 2], ahead);
+        times(g, row, 32, part, b, out, sums + row * 32, late, ahead);
       }
     });
   }
@@ -282,7 +289,7 @@ void block(const GemmBlock& g) {
     const auto& times =
         rest > 16 ? rows_times_panel<Format, true, false> : rows_times_panel<Format, false, false>;
     for_parts(32, [&](const Out& out, const char* b, const InnerPart& part, float* sums) {
-      times(g, full, rest, part, b, out, sums + full * 32, late, last[number++ % 2], ahead);
+      times(g, full, rest, part, b, out, sums + full * 32, late, ahead);
     });
   }
   _tile_release();
