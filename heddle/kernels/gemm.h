@@ -8,9 +8,26 @@
 
 #include "heddle/kernels/activation.h"
 #include "heddle/kernels/family.h"
+#include "heddle/kernels/patches.h"
 #include "heddle/kernels/quantized.h"
 
 namespace heddle {
+
+/// Windows over the pixels of images of one size, as rows of a product: the lines of a window side
+/// by side, each filled up.
+struct GemmWindows {
+  ImageSize size = {};  ///< of each image, in pixels
+  int64_t images = 0, channels = 0;
+  WindowOptions options = {};
+
+  static constexpr int64_t kStep = 32;
+  /// Elements of a line of a window: kernel * channels, filled up to a multiple of kStep.
+  int64_t line() const { return (options.kernel * channels + kStep - 1) / kStep * kStep; }
+  /// Windows of an image.
+  ImageSize outputs() const { return {options.windows(size.height), options.windows(size.width)}; }
+  /// Of all windows of one thickness: real multiplications for an output.
+  int64_t inner() const { return options.kernel * options.kernel * channels; }
+};
 
 /// c = op(a) op(b) (+ bias) or c += op(a) op(b); sums in f32, in an order that depends on the inner
 /// size only: a row of c has the same bits whatever the number of rows or threads.
@@ -28,7 +45,7 @@ struct GemmArgs {
   int64_t first = 0;  ///< of the columns of the product that c holds, a multiple of 64: with a
                       ///< transposed constant b c may have some only
   Rows added = {};    ///< added to product and bias before the activation, of the dtype and size of
-                      ///< c; may be absent; not with accumulate or pre_activation
+                      ///< c, or c itself; may be absent; not with accumulate or pre_activation
   Activation activation = Activation::none;  ///< of product and bias; not with accumulate
   Rows pre_activation =
       {};  ///< product and bias before the activation, of the dtype of c; may be absent
@@ -38,10 +55,17 @@ struct GemmArgs {
   /// Stands for b, transposed, if it is there: each group of a is divided by its largest magnitude
   /// / 127 and rounded; sums of a group are exact. Needs a plain a and a fresh c.
   QuantizedRows quantized_b = {};
+  /// Not null: a is pixels [pixels, channels], and these windows over them are multiplied, those of
+  /// image after image the rows of c. b, transposed: [n, kernel * line()], zeros where a line is
+  /// filled up. Only where takes_windows(); c of the dtype of a, fresh, the activation none or
+  /// ReLU.
+  const GemmWindows* windows = nullptr;
 };
 
 inline Work work_of(const GemmArgs& args) {
-  const int64_t inner = args.transpose_a ? args.a.rows : args.a.width;
+  const int64_t inner = args.windows != nullptr ? args.windows->inner()
+                        : args.transpose_a      ? args.a.rows
+                                                : args.a.width;
   const int64_t b = args.quantized_b.values != nullptr ? args.quantized_b.bytes()
                     : args.int8                        ? args.b.rows * args.b.width
                                                        : bytes_of(args.b);
@@ -70,14 +94,34 @@ inline void round_groups(std::vector<double>& x, int64_t group) {
     for (const double q : part) *begin++ = q * step;
   }
 }
+/// The rows that windows are: [windows, kernel * line()].
+inline std::vector<double> window_rows(const Rows& pixels, const GemmWindows& w) {
+  const std::vector<ImageSize> sizes(static_cast<size_t>(w.images), w.size);
+  const WindowArgs args{
+      .x = pixels, .sizes = sizes.data(), .images = w.images, .options = w.options};
+  const int64_t inner = w.options.kernel * w.line(),
+                windows = w.outputs().height * w.outputs().width;
+  std::vector<double> rows(static_cast<size_t>(w.images * windows * inner));
+  for_windows(args, [&](int64_t window, int64_t place, int64_t pixel) {
+    double* const to = rows.data() + window * inner + place / w.options.kernel * w.line() +
+                       place % w.options.kernel * w.channels;
+    for (int64_t c = 0; c < w.channels && pixel >= 0; ++c) to[c] = element(pixels, pixel, c);
+  });
+  return rows;
+}
 inline void gemm(const GemmArgs& g) {
-  const int64_t inner = g.transpose_a ? g.a.rows : g.a.width;
+  const bool is_windows = g.windows != nullptr;
+  const int64_t inner = is_windows ? g.b.width : g.transpose_a ? g.a.rows : g.a.width;
+  const std::vector<double> windows =
+      is_windows ? window_rows(g.a, *g.windows) : std::vector<double>();
   const bool is_quantized = g.quantized_b.values != nullptr;
   std::vector<double> a(inner), b(inner);
   for (int64_t i = 0; i < g.c.rows; ++i) {
     for (int64_t j = 0; j < g.c.width; ++j) {
       for (int64_t l = 0; l < inner; ++l) {
-        a[l] = g.transpose_a ? element(g.a, l, i) : element(g.a, i, l);
+        a[l] = is_windows      ? windows[static_cast<size_t>(i * inner + l)]
+               : g.transpose_a ? element(g.a, l, i)
+                               : element(g.a, i, l);
         b[l] = is_quantized    ? g.quantized_b.element(g.first + j, l)
                : g.transpose_b ? element(g.b, g.first + j, l)
                                : element(g.b, l, j);
@@ -108,6 +152,8 @@ struct GemmKernels {
 
 /// A number for GemmArgs::constant_b that was not given before.
 uint64_t new_constant();
+/// Whether products of this dtype can have windows as rows of a.
+bool takes_windows(DType dtype);
 /// Forgets the packed form kept for a constant b (see GemmArgs::constant_b).
 void forget_packed(uint64_t constant_b);
 

@@ -41,7 +41,7 @@ struct WinogradWeightArgs {
 };
 
 /// Whether convolutions in bf16 from `in` to `out` channels are faster so on this CPU; if `trains`,
-/// with their gradients.
+/// their gradients.
 bool winograd_is_faster(int64_t in, int64_t out, bool trains);
 
 namespace definition {

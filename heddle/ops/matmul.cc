@@ -46,7 +46,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
             (!has_gradient || outputs == w.size(0)),
         ErrorKind::internal, "linear: {} outputs from {} on of {}", outputs, options.first,
         w.size(0));
-  Tensor y = Tensor::empty({x.size(0), outputs}, result);
+  Tensor y =
+      options.may_overwrite_added ? options.added : Tensor::empty({x.size(0), outputs}, result);
   check(!options.added.defined() ||
             (options.added.shape() == y.shape() && options.added.dtype() == result),
         ErrorKind::shape, "linear: the result is {} {}, what is added to it {} {}", y.shape(),

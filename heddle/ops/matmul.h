@@ -20,6 +20,7 @@ struct LinearOptions {
   int64_t first = 0;                 ///< output to begin with, a multiple of 64, and how many
   int64_t count = -1;                ///< (-1: to the last); needs constant_w
   Tensor added = {};  ///< of the result's shape and dtype, added before the activation
+  bool may_overwrite_added = false;  ///< nobody needs it any more: the result may take its memory
 };
 
 /// Errors: shape unless a product's bias is undefined or [outputs] f32. For ops that have one.

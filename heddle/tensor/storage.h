@@ -20,6 +20,7 @@ class Storage {
 
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  bool is_borrowed() const { return capacity_ == 0; }
 
  private:
   Storage() = default;

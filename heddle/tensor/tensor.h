@@ -69,6 +69,10 @@ class Tensor {
     return static_cast<char*>(storage_->data()) + offset_ * size_of(dtype_);
   }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
+  /// Whether nobody else sees its elements: no other tensor, no file.
+  bool is_only_view() const {
+    return storage_ != nullptr && storage_.use_count() == 1 && !storage_->is_borrowed();
+  }
 
   /// All axes but the last flattened to rows. Errors: shape if the strides do not allow it.
   Rows rows() const;

@@ -185,7 +185,7 @@ class ResnetLayer {
     for (const nn::NormedConvolution& c : convolutions_) sizes = c.output_sizes(sizes);
     return sizes;
   }
-  Map operator()(const Map& in, const std::vector<uint32_t>* samples, const Run& run) const {
+  Map operator()(Map in, const std::vector<uint32_t>* samples, const Run& run) const {
     Map y = in;
     for (size_t k = 0; k + 1 < convolutions_.size(); ++k) {
       y.x = convolutions_[k](y.x, y.sizes, {.activation = inner_}, run);
@@ -195,9 +195,12 @@ class ResnetLayer {
     const nn::NormedConvolution& last = convolutions_.back();
     const std::vector<ImageSize> sizes = last.output_sizes(y.sizes);
     if (!has_shortcut_) return {last(y.x, y.sizes, {.activation = kind_}, run), sizes};
-    const Tensor past = shortcut_ ? (*shortcut_)(in.x, in.sizes, {}, run) : in.x;
+    const Tensor past = shortcut_ ? (*shortcut_)(in.x, in.sizes, {}, run) : std::move(in.x);
     if (drop_path_ == 0 || !run.dropout.training) {
-      return {last(y.x, y.sizes, {.added = past, .activation = kind_}, run), sizes};
+      const bool is_free = past.is_only_view();
+      return {last(y.x, y.sizes,
+                   {.added = past, .activation = kind_, .may_overwrite_added = is_free}, run),
+              sizes};
     }
     const auto ids = nn::row_ids(samples, nn::image_segments(sizes));
     const Tensor branch = last(y.x, y.sizes, {}, run);
@@ -237,7 +240,7 @@ struct Stage {
     if (transition) map = (*transition)(map, run);
     for (const ResnetLayer& layer : layers) {
       if (!run.recompute || !is_recording()) {
-        map = layer(map, samples, run);
+        map = layer(std::move(map), samples, run);
         continue;
       }
       const auto again = [&layer, samples, run, in = map.sizes](std::span<const Tensor> x) {

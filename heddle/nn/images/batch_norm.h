@@ -12,6 +12,7 @@ namespace heddle::nn {
 struct NormTail {
   Tensor added = {};  ///< as x; undefined: nothing
   Activation activation = Activation::none;
+  bool may_overwrite_added = false;  ///< see LinearOptions
 };
 
 /// Parameters "weight" and "bias", buffers "running_mean", "running_var" and, unless it is frozen,

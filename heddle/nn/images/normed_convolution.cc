@@ -70,7 +70,10 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
                                     const NormTail& tail, const Run& run) const {
   Parameter& w = convolution_.weight();
   const auto& norm = std::get<BatchNorm>(norm_);
-  LinearOptions options{.activation = tail.activation, .int8 = run.int8, .added = tail.added};
+  LinearOptions options{.activation = tail.activation,
+                        .int8 = run.int8,
+                        .added = tail.added,
+                        .may_overwrite_added = tail.may_overwrite_added};
   const bool is_relu = tail.activation == Activation::relu;
   const bool by_winograd = (is_relu || tail.activation == Activation::none) && !run.int8 &&
                            convolution_.suits_winograd(x.dtype());

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "heddle/kernels/kernels.h"
+#include "heddle/ops/images/direct_convolution.h"
 #include "heddle/ops/images/image_blocks.h"
 #include "heddle/ops/images/winograd.h"
 
@@ -79,9 +80,19 @@ struct Blockwise {
   Tensor product(const Tensor& x, const Tensor& w, const Tensor& bias, const LinearOptions& o,
                  const Tensor& kept) const {
     const int64_t outputs = o.count < 0 ? w.size(0) - o.first : o.count;
-    const Tensor y = Tensor::empty({windows(), outputs}, o.result.value_or(x.dtype()));
-    check(!o.added.defined() || o.added.shape() == y.shape(), ErrorKind::shape,
-          "convolution: the result is {}, what is added to it {}", y.shape(), o.added.shape());
+    const Shape shape{windows(), outputs};
+    check(!o.added.defined() || o.added.shape() == shape, ErrorKind::shape,
+          "convolution: the result is {}, what is added to it {}", shape, o.added.shape());
+    const Tensor y =
+        o.may_overwrite_added ? o.added : Tensor::empty(shape, o.result.value_or(x.dtype()));
+    if (convolves_directly(options, x.dtype(), o)) {
+      const bool is_alike = std::ranges::count(*sizes, sizes->front()) == std::ssize(*sizes);
+      const PackedOnce packed(is_alike ? 1 : sizes->size());
+      LinearOptions own = o;
+      if (own.constant_w == 0) own.constant_w = packed.id();
+      direct_convolution(x, *sizes, w, bias, options, own, y);
+      return y;
+    }
     const Tensor all = room(x.dtype());
     const PackedOnce packed(blocks.size());
     for (const ImageBlock& b : blocks) {
@@ -207,11 +218,12 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
       !options.int8 && WinogradConvolution::suits(windows, x.dtype(), x.size(1), w.size(0), true)) {
     winograd.emplace(sizes, windows.padding);
   }
-  const Tensor y = winograd ? winograd->product(pixels, WinogradWeight(w),
-                                                {.bias = bias, .relu = kind == Activation::relu})
-                            : blocks.product(pixels, w, bias, options, kept);
+  const bool by_winograd = winograd && !convolves_directly(windows, x.dtype(), options);
+  const Tensor y = by_winograd ? winograd->product(pixels, WinogradWeight(w),
+                                                   {.bias = bias, .relu = kind == Activation::relu})
+                               : blocks.product(pixels, w, bias, options, kept);
   if (kind == Activation::relu) kept = y;
-  return record(winograd ? "winograd_convolution" : "convolution", {x, w, bias}, y,
+  return record(by_winograd ? "winograd_convolution" : "convolution", {x, w, bias}, y,
                 [blocks, winograd, pixels, w = w.detached(), kept, kind, x_needs,
                  has_bias = bias.defined()](const Tensor& dresult) -> Grads {
                   Tensor dy = dresult, db;

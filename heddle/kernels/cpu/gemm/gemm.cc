@@ -12,12 +12,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/gemm/gemm_check.h"
 #include "heddle/kernels/cpu/gemm/gemm_grid.h"
+#include "heddle/kernels/cpu/gemm/gemm_windows.h"
 #include "heddle/kernels/cpu/gemm/groups.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
@@ -81,10 +83,13 @@ struct Plan {
   int64_t panels;       // of columns
   int64_t first_panel;  // of b, where c begins
   int64_t panel_bytes;  // of one panel
+  std::optional<cpu::WindowRows> windows;
 
   explicit Plan(const GemmArgs& g) : code(code_for(g)) {
     m = g.c.rows, n = g.c.width, first_panel = g.first / code.columns;
-    k = g.transpose_a ? g.a.rows : g.a.width;
+    k = g.transpose_b ? g.b.width : g.b.rows;
+    if (is_quantized(g)) k = g.a.width;
+    if (g.windows != nullptr) m = windows.emplace(*g.windows).rows();
     filled_k = round_up(k, code.inner_step);
     panels = parts_of(n, code.columns);
     panel_bytes = is_quantized(g) ? g.quantized_b.panel_bytes()
@@ -159,7 +164,7 @@ bool is_crowded(const GemmCode& code, const Rows& a) {
 class LeftFactor {
  public:
   LeftFactor(const Plan& plan, const GemmArgs& g, bool panel_by_panel) : from_(g.a), a_(g.a) {
-    if (g.transpose_a) return;
+    if (g.transpose_a || plan.windows) return;
     if (is_quantized(g)) {
       take_groups(plan, g.quantized_b);
       return;
@@ -263,6 +268,13 @@ void take_rows(const GemmCode& code, const Rows& a, GemmBlock& block) {
   block.a = to, block.a_stride = stride / bytes;
 }
 
+// Rows in memory of this thread.
+Rows copied(const Rows& x) {
+  const Rows to = {cpu::scratch<char, 8>(x.rows * row_bytes(x)), x.rows, x.width, x.width, x.dtype};
+  ElementwiseKernels::of_cpu().convert(x, to);
+  return to;
+}
+
 // Bytes of a: less lies in a second-level cache.
 constexpr int64_t kWorthFetching = 2 << 20;
 
@@ -274,10 +286,14 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const GemmCode& code = plan.code;
   const int64_t column = first * code.columns;
   const int64_t width = std::min(panels * code.columns, plan.n - column);
-  const Rows result = g.c.slice(row, rows).columns(column, width);
-  const Rows c = g.pre_activation.data == nullptr
-                     ? result
-                     : g.pre_activation.slice(row, rows).columns(column, width);
+  // All of x, but for its number of rows, where windows place them.
+  const auto of_block = [&](Rows x) {
+    if (!plan.windows) return x.slice(row, rows).columns(column, width);
+    x.rows = rows;
+    return x.columns(column, width);
+  };
+  const Rows result = of_block(g.c);
+  const Rows c = g.pre_activation.data == nullptr ? result : of_block(g.pre_activation);
   GemmBlock block{.goes_on = goes_on};
   const bool packs_both = blocks_pack_both(plan, g);
   const int64_t chunk = packs_both ? code.inner_of_both : code.chunk_of(plan.filled_k);
@@ -294,14 +310,16 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   }
   const bool has_tail = code.has_tail && block.c.data == result.data;
   const bool has_relu = has_tail && g.activation == Activation::relu;
-  const Rows added =
-      g.added.data == nullptr ? Rows() : g.added.slice(row, rows).columns(column, width);
+  Rows added = g.added.data == nullptr ? Rows() : of_block(g.added);
+  if (added.data != nullptr && added.data == c.data && !has_tail) added = copied(added);
   block.scale = a.scale(row);
   // Not where it is read again below.
-  block.past_caches = code.past_caches > 0 && block.c.data == result.data &&
-                      (g.activation == Activation::none || has_relu || block.gelu != nullptr) &&
-                      plan.m * plan.n * size_of(c.dtype) >= code.past_caches && is_at_lines(c) &&
-                      is_at_lines(result);
+  block.past_caches =
+      code.past_caches > 0 && block.c.data == result.data &&
+      (g.activation == Activation::none || has_relu || block.gelu != nullptr) &&
+      plan.m * plan.n * size_of(c.dtype) >= code.past_caches * (g.constant_b != 0 ? 2 : 1) &&
+      added.data != c.data && is_at_lines(c) && is_at_lines(result);
+  if (plan.windows) plan.windows->take(g.a, row, rows, block);
   for (int64_t l = 0; l < plan.filled_k; l += chunk) {
     block.inner = std::min(chunk, plan.filled_k - l);
     const bool is_last = l + block.inner == plan.filled_k;
@@ -324,6 +342,8 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
         block.next[0] = g.a.slice(next, more).columns(row, rows);
         block.next[1] = g.b.slice(next, more).columns(column, width);
       }
+    } else if (plan.windows) {
+      block.inner_begin = l;
     } else {
       take_rows(code, a.rows().slice(row, rows).columns(l, block.inner), block);
       if (code.fetches && plan.filled_k <= chunk && a.bytes() >= kWorthFetching) {
@@ -389,7 +409,7 @@ void multiply(const GemmArgs& g) {
   };
   const GemmGrid grid(plan.code, {plan.m, plan.panels, plan.filled_k},
                       {g.transpose_a, blocks_pack_both(plan, g)}, alone ? 1 : num_threads());
-  const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
+  const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a && !plan.windows;
   const std::shared_ptr<cpu::Buffer> constant =
       g.transpose_a || is_quantized(g) ? nullptr : packed_constant(plan, g, is_one_block);
   const bool packs_as_used = constant == nullptr && is_one_block && !is_quantized(g);
@@ -448,6 +468,8 @@ uint64_t new_constant() {
   static std::atomic<uint64_t> last{0};
   return ++last;
 }
+
+bool takes_windows(DType dtype) { return code_for(dtype).has_windows; }
 
 void forget_packed(uint64_t constant_b) {
   std::lock_guard lock(packed_mutex);

@@ -152,12 +152,25 @@ class StoredLate {
   }
   void store(int64_t most) {
     const int64_t count = most < rows_ - stored_ ? most : rows_ - stored_;
-    out_->store_sums(row_ + stored_, count, sums_[at_].at[stored_]);
+    if (out_->g->placed == nullptr) {
+      out_->store_sums(row_ + stored_, count, sums_[at_].at[stored_]);
+    } else {
+      store_placed(count);
+    }
     stored_ += count;
   }
   bool is_done() const { return stored_ == rows_; }
 
  private:
+  void store_placed(int64_t count) {
+    for (int64_t i = stored_; i < stored_ + count;) {
+      const PlacedRow& placed = out_->g->placed[row_ + i];
+      const int64_t left = stored_ + count - i, n = placed.alike < left ? placed.alike : left;
+      if (placed.to >= 0) out_->store_sums(placed.to, n, sums_[at_].at[i]);
+      i += n;
+    }
+  }
+
   Sums sums_[2];
   int at_ = 0;
   const Out* out_ = nullptr;
@@ -194,37 +207,46 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   }
   constexpr int64_t kStep = 64 / Format::kBytes;
   const TilesOfA a(g, row, Format::kBytes);
-  const char *upper = a.at + part.begin / kStep * a.step, *lower = upper + 16 * a.stride;
   b += part.begin / kStep * 2048;
   const int64_t late_rows = (32 * kStep + part.end - part.begin - 1) / (part.end - part.begin);
-  for (int64_t l = part.begin; l < part.end; l += kStep) {
-    if constexpr (kLower) {
-      _tile_stream_loadd(4, upper, a.stride);
-    } else {
-      _tile_loadd(4, upper, a.stride);
+  for (int64_t l = part.begin; l < part.end;) {
+    const char* upper = a.at + l / kStep * a.step;
+    int64_t end = part.end;
+    if (g.run > 0) {
+      const int64_t at = g.inner_begin + l, run = at / g.run, in_run = at - run * g.run;
+      upper = a.at + g.starts[run] + in_run * Format::kBytes;
+      end = l + g.run - in_run < end ? l + g.run - in_run : end;
     }
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + 1024, 64);
-    if constexpr (kLower) {
-      _tile_stream_loadd(5, lower, a.stride);
-    } else {
-      for (int64_t i = 0; i < 2048; i += 64) _mm_prefetch(b + kAhead + i, _MM_HINT_T1);
-    }
-    if constexpr (Format::kBytes == 2) {
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
-      if constexpr (kLower) _tile_dpbf16ps(2, 5, 6);
-      if constexpr (kLower) _tile_dpbf16ps(3, 5, 7);
-    } else {
-      _tile_dpbssd(0, 4, 6);
-      _tile_dpbssd(1, 4, 7);
-      if constexpr (kLower) _tile_dpbssd(2, 5, 6);
-      if constexpr (kLower) _tile_dpbssd(3, 5, 7);
-    }
-    upper += a.step, lower += a.step, b += 2048;
-    if constexpr (kLower) ahead.fetch_some();
-    if constexpr (kLate) {
-      if (!late.is_done()) late.store(late_rows);
+    const char* lower = upper + 16 * a.stride;
+    for (; l < end; l += kStep) {
+      if constexpr (kLower) {
+        _tile_stream_loadd(4, upper, a.stride);
+      } else {
+        _tile_loadd(4, upper, a.stride);
+      }
+      _tile_loadd(6, b, 64);
+      _tile_loadd(7, b + 1024, 64);
+      if constexpr (kLower) {
+        _tile_stream_loadd(5, lower, a.stride);
+      } else {
+        for (int64_t i = 0; i < 2048; i += 64) _mm_prefetch(b + kAhead + i, _MM_HINT_T1);
+      }
+      if constexpr (Format::kBytes == 2) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        if constexpr (kLower) _tile_dpbf16ps(2, 5, 6);
+        if constexpr (kLower) _tile_dpbf16ps(3, 5, 7);
+      } else {
+        _tile_dpbssd(0, 4, 6);
+        _tile_dpbssd(1, 4, 7);
+        if constexpr (kLower) _tile_dpbssd(2, 5, 6);
+        if constexpr (kLower) _tile_dpbssd(3, 5, 7);
+      }
+      upper += a.step, lower += a.step, b += 2048;
+      if constexpr (kLower) ahead.fetch_some();
+      if constexpr (kLate) {
+        if (!late.is_done()) late.store(late_rows);
+      }
     }
   }
   float* const to = part.is_last ? c : waiting;
@@ -307,6 +329,7 @@ const GemmCode& gemm_amx() {
   static const GemmCode code = [] {
     GemmCode c = bf16_code(block<Bf16>);
     c.past_caches = kPastCaches, c.fetches = true, c.has_gelu = true, c.keeps_sums = true;
+    c.has_windows = true;
     c.inner_of_both = 256, c.inner_at_once = 2048;
     return c;
   }();

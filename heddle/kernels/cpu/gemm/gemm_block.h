@@ -9,6 +9,12 @@
 
 namespace heddle::cpu {
 
+/// Where a row of a block goes.
+struct PlacedRow {
+  int32_t to;     ///< row of c; below 0: nowhere
+  int32_t alike;  ///< so many rows from this one on go to c one behind the other, or nowhere
+};
+
 /// Some rows times some panels of a packed b, over a part of the inner dimension.
 struct GemmBlock {
   const void* a =
@@ -29,6 +35,12 @@ struct GemmBlock {
   // Of code that keeps_sums:
   float* sums = nullptr;  ///< where they wait: of one panel, or of each if there are several chunks
   bool begins = true, ends = true;  ///< whether this is the first, the last chunk
+  // Of code that takes windows: inner elements of a row lie in runs.
+  int64_t run = 0;  ///< not 0: elements of a run; a multiple of GemmCode::inner_step
+  const int64_t* starts = nullptr;    ///< bytes from a row's beginning to each of its runs
+  int64_t inner_begin = 0;            ///< of the block, counted over all runs
+  const PlacedRow* placed = nullptr;  ///< of each row of a; c begins at its first row then, and its
+                                      ///< `rows` are those of a
   // Of code that has_tail, for what has been rounded to c:
   Rows added = {};    ///< as c; empty: nothing
   bool relu = false;  ///< behind what is added
@@ -53,6 +65,8 @@ struct GemmCode {
   int64_t crowded = 0;  ///< not 0: rows of a that lie a multiple of so many bytes apart are copied
   bool has_tail = false;  ///< whether blocks can add something and apply ReLU
   bool has_gelu = false;  ///< whether they can apply GELU, in bf16
+  bool has_windows =
+      false;  ///< whether rows of a may lie in runs, and go to c where they are placed
   // Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
   // in chunks of so many inner elements; 0: b is packed before.
   int64_t inner_of_both = 0;
@@ -60,8 +74,9 @@ struct GemmCode {
   /// columns to panels, in an order of the code's; else they wait in c, which is f32 then.
   bool keeps_sums = false;
   int64_t inner_at_once = 0;  ///< up to so many inner elements are one chunk all the same
-  int64_t past_caches = 0;    ///< not 0: a c of so many bytes is stored past the caches
-  bool fetches = false;       ///< whether blocks fetch what the next one will read
+  int64_t past_caches = 0;  ///< not 0: a c of so many bytes is stored past the caches; of twice as
+                            ///< many where b is constant: no gradient keeps it, it is read soon
+  bool fetches = false;     ///< whether blocks fetch what the next one will read
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);

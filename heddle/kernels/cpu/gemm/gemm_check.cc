@@ -5,8 +5,31 @@
 #include "heddle/kernels/cpu/gemm/quantize.h"
 
 namespace heddle::cpu {
+namespace {
+
+void check_windows(const GemmArgs& g) {
+  const GemmWindows& w = *g.windows;
+  const auto [height, width] = w.outputs();
+  check(takes_windows(g.a.dtype), ErrorKind::internal, "gemm: no windows in {} here",
+        dtype_name(g.a.dtype));
+  check(g.transpose_b && !g.transpose_a && !g.accumulate && !g.int8 && !is_quantized(g) &&
+            g.first == 0 && g.pre_activation.data == nullptr && g.c.dtype == g.a.dtype &&
+            (g.activation == Activation::none || g.activation == Activation::relu) &&
+            (g.added.data == nullptr || (g.added.rows == g.c.rows && g.added.width == g.c.width &&
+                                         g.added.dtype == g.c.dtype)),
+        ErrorKind::internal, "gemm: windows times what they cannot be multiplied with");
+  check(height > 0 && width > 0 && w.options.padding < w.options.kernel &&
+            g.a.rows == w.images * w.size.height * w.size.width && g.a.width == w.channels &&
+            g.a.stride == g.a.width && g.c.rows == w.images * height * width &&
+            g.c.width == g.b.rows && g.b.width == w.options.kernel * w.line(),
+        ErrorKind::internal, "gemm: windows [{}, {}] times [{}, {}] transposed into [{}, {}]",
+        g.a.rows, g.a.width, g.b.rows, g.b.width, g.c.rows, g.c.width);
+}
+
+}  // namespace
 
 void check_gemm(const GemmArgs& g) {
+  if (g.windows != nullptr) return check_windows(g);
   const int64_t m = g.transpose_a ? g.a.width : g.a.rows;
   const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
   const QuantizedRows& q = g.quantized_b;
