@@ -2,15 +2,24 @@
 #include "heddle/kernels/cpu/gemm/gemm_windows.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "heddle/kernels/cpu/gemm/gemm_grid.h"
 #include "heddle/kernels/cpu/scratch.h"
 
 namespace heddle::cpu {
+namespace {
+
+uint64_t new_product() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
 
 WindowRows::WindowRows(const GemmWindows& windows)
-    : windows_(windows), kept_(windows.outputs()), phases_(windows.options.kernel) {
+    : product_(new_product()), windows_(windows), kept_(windows.outputs()) {
   const auto& [kernel, stride, padding] = windows_.options;
   line_ = parts_of(windows_.size.width + padding, stride);
   lines_ = parts_of(windows_.size.height + padding, stride);
@@ -52,7 +61,7 @@ void WindowRows::place(int64_t row, int64_t rows, GemmBlock& block) const {
   block.placed = placed;
 }
 
-void WindowRows::take(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& block) const {
+void WindowRows::copy(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& block) const {
   const auto& [kernel, stride, padding] = windows_.options;
   const int64_t first = row / line_, last = (row + rows - 1) / line_;
   const int64_t lines = last - first + 1 + (kernel - 1) / stride;
@@ -77,6 +86,23 @@ void WindowRows::take(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& 
   }
   block.starts = starts;
   place(row, rows, block);
+}
+
+void WindowRows::take(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& block) const {
+  struct Copied {
+    uint64_t product = 0;
+    int64_t row = 0, rows = 0;
+    GemmBlock block = {};
+  };
+  thread_local Copied last;  // the next block may be of the same rows, and other columns
+  if (last.product != product_ || last.row != row || last.rows != rows) {
+    last.product = 0;  // of none, should there be no memory
+    copy(pixels, row, rows, last.block);
+    last.product = product_, last.row = row, last.rows = rows;
+  }
+  block.a = last.block.a, block.a_stride = last.block.a_stride;
+  block.run = last.block.run, block.starts = last.block.starts;
+  block.placed = last.block.placed;
 }
 
 }  // namespace heddle::cpu

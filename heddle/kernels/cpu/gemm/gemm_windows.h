@@ -19,14 +19,16 @@ class WindowRows {
   explicit WindowRows(const GemmWindows& windows);
   /// Of the product, those that are dropped too.
   int64_t rows() const;
-  /// Copies what rows [row, row + rows) read of the pixels to memory of this thread, and tells the
-  /// block where they lie and which of them c has.
+  /// Copies what rows [row, row + rows) read of the pixels to memory of this thread, unless it was
+  /// the last that did, and tells the block where they lie and which of them c has.
   void take(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& block) const;
 
  private:
   void copy_lines(const Rows& pixels, int64_t phase, int64_t first, int64_t lines, char* to) const;
+  void copy(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& block) const;
   void place(int64_t row, int64_t rows, GemmBlock& block) const;
 
+  uint64_t product_;  // one number for each
   GemmWindows windows_;
   ImageSize kept_;          // windows of an image
   int64_t line_, lines_;    // windows of a line, lines of an image, those that are dropped too
