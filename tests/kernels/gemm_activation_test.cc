@@ -79,7 +79,7 @@ void expect_bits_of_both_steps(const Shape& s, Activation activation, bool int8)
   forget_packed(constant);
 }
 
-// One row and many, panels that are not full, a long inner dimension, results of 8 MB, which are
+// One row and many, panels that are not full, a long inner dimension, results of 13 MB, which are
 // stored past the caches, and the same where no line begins with a row.
 TEST(Gemm, an_activation_behind_a_product_has_the_bits_of_its_own_kernel) {
   for (const Activation activation :
@@ -87,7 +87,7 @@ TEST(Gemm, an_activation_behind_a_product_has_the_bits_of_its_own_kernel) {
     for (const bool int8 : {false, true}) {
       for (const Shape& s :
            {Shape{1, 64, 64, 0}, Shape{33, 530, 100, 0}, Shape{300, 96, 1100, 1},
-            Shape{70, 32, 64, 0}, Shape{2100, 2048, 64, 0}, Shape{2100, 2048, 64, 8}}) {
+            Shape{70, 32, 64, 0}, Shape{3400, 2048, 64, 0}, Shape{3400, 2048, 64, 8}}) {
         expect_bits_of_both_steps(s, activation, int8);
         if (HasFailure()) return;
       }

@@ -313,12 +313,12 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   Rows added = g.added.data == nullptr ? Rows() : of_block(g.added);
   if (added.data != nullptr && added.data == c.data && !has_tail) added = copied(added);
   block.scale = a.scale(row);
+  const int64_t limit = g.constant_b != 0 ? code.past_caches_of_constant : code.past_caches;
   // Not where it is read again below.
-  block.past_caches =
-      code.past_caches > 0 && block.c.data == result.data &&
-      (g.activation == Activation::none || has_relu || block.gelu != nullptr) &&
-      plan.m * plan.n * size_of(c.dtype) >= code.past_caches * (g.constant_b != 0 ? 2 : 1) &&
-      added.data != c.data && is_at_lines(c) && is_at_lines(result);
+  block.past_caches = limit > 0 && block.c.data == result.data &&
+                      (g.activation == Activation::none || has_relu || block.gelu != nullptr) &&
+                      plan.m * plan.n * size_of(c.dtype) >= limit && added.data != c.data &&
+                      is_at_lines(c) && is_at_lines(result);
   if (plan.windows) plan.windows->take(g.a, row, rows, block);
   for (int64_t l = 0; l < plan.filled_k; l += chunk) {
     block.inner = std::min(chunk, plan.filled_k - l);

@@ -329,13 +329,16 @@ void block(const GemmBlock& g) {
 
 }  // namespace
 
-// From so many bytes on, c would push b out of the second-level caches.
-constexpr int64_t kPastCaches = 4 << 20;
+// From so many bytes on, c would push b out of the second-level caches; of a pass without
+// gradients, whose next product reads it, from the second on: images by ResNet-50 and ViT 4 %
+// faster.
+constexpr int64_t kPastCaches = 4 << 20, kPastCachesOfConstant = 13 << 20;
 
 const GemmCode& gemm_amx() {
   static const GemmCode code = [] {
     GemmCode c = bf16_code(block<Bf16>);
-    c.past_caches = kPastCaches, c.fetches = true, c.has_gelu = true, c.keeps_sums = true;
+    c.past_caches = kPastCaches, c.past_caches_of_constant = kPastCachesOfConstant;
+    c.fetches = true, c.has_gelu = true, c.keeps_sums = true;
     c.has_windows = true;
     c.inner_of_both = 256, c.inner_at_once = 2048;
     return c;
@@ -345,7 +348,8 @@ const GemmCode& gemm_amx() {
 const GemmCode& gemm_int8_amx() {
   static const GemmCode code = [] {
     GemmCode c = int8_code(32, 0, block<Int8>);
-    c.past_caches = kPastCaches, c.has_gelu = true, c.keeps_sums = true;
+    c.past_caches = kPastCaches, c.past_caches_of_constant = kPastCachesOfConstant;
+    c.has_gelu = true, c.keeps_sums = true;
     return c;
   }();
   return code;

@@ -74,9 +74,10 @@ struct GemmCode {
   /// columns to panels, in an order of the code's; else they wait in c, which is f32 then.
   bool keeps_sums = false;
   int64_t inner_at_once = 0;  ///< up to so many inner elements are one chunk all the same
-  int64_t past_caches = 0;  ///< not 0: a c of so many bytes is stored past the caches; of twice as
-                            ///< many where b is constant: no gradient keeps it, it is read soon
-  bool fetches = false;     ///< whether blocks fetch what the next one will read
+  // Not 0: a c of so many bytes is stored past the caches; where b is constant, so that no gradient
+  // keeps c and it is read soon, of as many as the second says.
+  int64_t past_caches = 0, past_caches_of_constant = 0;
+  bool fetches = false;  ///< whether blocks fetch what the next one will read
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);

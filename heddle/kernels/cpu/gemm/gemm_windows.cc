@@ -66,9 +66,8 @@ void WindowRows::copy(const Rows& pixels, int64_t row, int64_t rows, GemmBlock& 
   const int64_t first = row / line_, last = (row + rows - 1) / line_;
   const int64_t lines = last - first + 1 + (kernel - 1) / stride;
   const int64_t pixel = windows_.channels * size_of(DType::bf16), before = padding * pixel;
-  // Behind the last pixels lies what tiles of rows that do not exist would read.
-  const int64_t behind =
-      line_bytes_ + kernel * windows_.line() * size_of(DType::bf16) + 32 * stride * pixel;
+  // Where the last window's line is filled up, numbers that are some are multiplied with zeros.
+  const int64_t behind = windows_.line() * size_of(DType::bf16);
   const int64_t size = before + phases_ * lines * line_bytes_;
   thread_local Buffer memory;
   char* const to = memory.reserve(size + behind);
