@@ -95,5 +95,23 @@ TEST(Gemm, an_activation_behind_a_product_has_the_bits_of_its_own_kernel) {
   }
 }
 
+// Sums of one and of several chunks of the inner dimension, which may wait in c.
+TEST(Gemm, what_is_added_may_be_c_itself) {
+  for (const DType in : computed_dtypes()) {
+    for (const DType out : {DType::f32, in}) {
+      for (const int64_t k : {64, 1100, 2100}) {
+        SCOPED_TRACE(fmt::format("{} -> {}, {}", dtype_name(in), dtype_name(out), k));
+        Matrix a(70, k, in), b(96, k, in), added(70, 96, out), apart(70, 96, out);
+        a.fill_normal(1), b.fill_normal(2), added.fill_normal(3);
+        GemmArgs args{.a = a, .b = b, .c = apart, .transpose_b = true, .added = added};
+        kernels().gemm(args);
+        args.c = added;
+        kernels().gemm(args);
+        EXPECT_TRUE(added == apart);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::kernel_test

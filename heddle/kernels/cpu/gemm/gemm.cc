@@ -311,7 +311,11 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const bool has_tail = code.has_tail && block.c.data == result.data;
   const bool has_relu = has_tail && g.activation == Activation::relu;
   Rows added = g.added.data == nullptr ? Rows() : of_block(g.added);
-  if (added.data != nullptr && added.data == c.data && !has_tail) added = copied(added);
+  // What is added in place lies where sums of chunks, or a product without a tail, would go first.
+  const bool sums_in_c = has_chunks && !code.keeps_sums;
+  if (added.data != nullptr && added.data == c.data && (!has_tail || sums_in_c)) {
+    added = copied(added);
+  }
   block.scale = a.scale(row);
   const int64_t limit = g.constant_b != 0 ? code.past_caches_of_constant : code.past_caches;
   // Not where it is read again below.
