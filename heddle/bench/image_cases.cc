@@ -73,8 +73,16 @@ struct ImageWork {
     const DryRun dry([&](const DryOp& op) {
       const std::string_view name = op.name;
       const Tensor &x = op.inputs[0], &w = op.inputs[1], &y = op.output;
-      if (name == "linear" || name == "convolution") {
-        products.linear(y.elements() / y.size(-1), w.size(1), w.size(0));
+      const int64_t rows = y.elements() / y.size(-1);
+      // Of 3 x 3 windows a pixel apart; the images that are trained with have even sides.
+      const bool has_tiles = name == "convolution" && w.size(1) == 9 * x.size(1) &&
+                             rows == x.size(0) && precision.compute == DType::bf16 &&
+                             winograd_is_faster(x.size(1), w.size(0), true);
+      if (trains && has_tiles) {  // in its gradients alone
+        products.forward(rows, w.size(1), w.size(0));
+        products.backward(rows / 4, x.size(1), w.size(0), 16);
+      } else if (name == "linear" || name == "convolution") {
+        products.linear(rows, w.size(1), w.size(0));
       } else if (name == "winograd_convolution") {  // what it multiplies: 16 times all tiles
         const int64_t in = x.size(1), out = y.size(1);
         const double of_tile = 2.0 * 16 * static_cast<double>(in * out);

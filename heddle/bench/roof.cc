@@ -118,6 +118,11 @@ void Products::add(const MatrixProduct& p) {
 }
 
 void Products::linear(int64_t rows, int64_t in, int64_t out, int64_t count) {
+  forward(rows, in, out, count);
+  if (trains_) backward(rows, in, out, count);
+}
+
+void Products::forward(int64_t rows, int64_t in, int64_t out, int64_t count) {
   add({.m = rows,
        .n = out,
        .k = in,
@@ -127,7 +132,6 @@ void Products::linear(int64_t rows, int64_t in, int64_t out, int64_t count) {
        .int8 = int8_,
        .is_constant = !trains_,
        .count = count});
-  if (trains_) backward(rows, in, out, count);
 }
 
 void Products::logits(int64_t rows, int64_t width, int64_t vocab, int64_t count) {

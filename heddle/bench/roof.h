@@ -47,6 +47,9 @@ class Products {
 
   /// y [rows, out] = x [rows, in] wᵀ, `count` times. Training: dx = dy w; dw = dyᵀ x in f32.
   void linear(int64_t rows, int64_t in, int64_t out, int64_t count = 1);
+  /// Its parts, where they are multiplied in other ways.
+  void forward(int64_t rows, int64_t in, int64_t out, int64_t count = 1);
+  void backward(int64_t rows, int64_t in, int64_t out, int64_t count = 1);
   /// The output projection. Its logits are f32 and come in chunks of some 20 MB, as the fused loss
   /// makes them: nobody pays for writing a matrix that need not exist.
   void logits(int64_t rows, int64_t width, int64_t vocab, int64_t count = 1);
@@ -72,7 +75,6 @@ class Products {
 
  private:
   void add(const MatrixProduct& p);
-  void backward(int64_t rows, int64_t in, int64_t out, int64_t count);
 
   DType dtype_ = DType::f32;
   bool int8_ = false;
