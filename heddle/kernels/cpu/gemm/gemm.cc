@@ -87,9 +87,8 @@ struct Plan {
 
   explicit Plan(const GemmArgs& g) : code(code_for(g)) {
     m = g.c.rows, n = g.c.width, first_panel = g.first / code.columns;
-    k = g.transpose_b ? g.b.width : g.b.rows;
-    if (is_quantized(g)) k = g.a.width;
-    if (g.windows != nullptr) m = windows.emplace(*g.windows).rows();
+    k = g.transpose_a ? g.a.rows : g.a.width;
+    if (g.windows != nullptr) m = windows.emplace(*g.windows).rows(), k = g.b.width;
     filled_k = round_up(k, code.inner_step);
     panels = parts_of(n, code.columns);
     panel_bytes = is_quantized(g) ? g.quantized_b.panel_bytes()

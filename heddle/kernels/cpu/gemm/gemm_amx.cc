@@ -208,7 +208,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   constexpr int64_t kStep = 64 / Format::kBytes;
   const TilesOfA a(g, row, Format::kBytes);
   // Rows so near to each other are read again for the next run: those stay in the first cache.
-  const bool in_runs = g.run > 0 && a.stride <= 128;
+  const bool stays_near = g.run > 0 && a.stride <= 128;
   b += part.begin / kStep * 2048;
   const int64_t late_rows = (32 * kStep + part.end - part.begin - 1) / (part.end - part.begin);
   for (int64_t l = part.begin; l < part.end;) {
@@ -222,7 +222,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
     const char* lower = upper + 16 * a.stride;
     for (; l < end; l += kStep) {
       if constexpr (kLower) {
-        if (in_runs) {
+        if (stays_near) {
           _tile_loadd(4, upper, a.stride);
         } else {
           _tile_stream_loadd(4, upper, a.stride);
@@ -233,7 +233,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
       _tile_loadd(6, b, 64);
       _tile_loadd(7, b + 1024, 64);
       if constexpr (kLower) {
-        if (in_runs) {
+        if (stays_near) {
           _tile_loadd(5, lower, a.stride);
         } else {
           _tile_stream_loadd(5, lower, a.stride);
