@@ -9,103 +9,151 @@
 
 namespace heddle::cpu {
 
-/// Starts to fetch some bytes.
-inline void fetch_bytes(const char* at, int64_t bytes, bool to_write) {
-  constexpr int64_t kLine = 64;
-  for (int64_t b = 0; b < bytes; b += kLine) {
-    to_write ? __builtin_prefetch(at + b, 1) : __builtin_prefetch(at + b);
-  }
-}
-/// Columns [column, column + width) of a row.
+/// Bytes that memory moves at a time.
+inline constexpr int64_t kLine = 64;
+
+/// Starts to fetch columns [column, column + width) of a row.
 inline void fetch_columns(const Rows& x, int64_t row, int64_t column, int64_t width) {
   const int64_t size = size_of(x.dtype);
-  const char* const from = static_cast<const char*>(x.data);
-  fetch_bytes(from + (row * x.stride + column) * size, width * size, false);
+  const char* const from = static_cast<const char*>(x.data) + (row * x.stride + column) * size;
+  for (int64_t b = 0; b < width * size; b += kLine) __builtin_prefetch(from + b);
 }
 
-/// Columns of rows, to be fetched a few at a time: all at once would keep what is computed from
-/// what it needs.
+/// Columns of rows, to be fetched a few lines at a time: all at once would keep what is computed
+/// from what it needs. What is to be written is fetched as if it were read: no other core has it.
 class RowsAhead {
  public:
-  /// Columns [column, column + width) of rows [first, first + count).
-  void add(const Rows& x, int64_t first, int64_t count, int64_t column, int64_t width,
-           bool to_write = false) {
-    if (count <= 0) return;
-    const int64_t size = size_of(x.dtype);
-    const char* const at = static_cast<const char*>(x.data) + (first * x.stride + column) * size;
-    parts_[end_++] = {at, x.stride * size, width * size, count, to_write};
-    rows_ += count;
+  void add(const Rows& x, const Range& rows, const Range& columns) {
+    if (rows.size() <= 0) return;
+    const int64_t size = size_of(x.dtype), stride = x.stride * size;
+    const char* const at = static_cast<const char*>(x.data) + rows.begin * stride;
+    const Part part{at + columns.begin * size, at + columns.end * size, stride, rows.size()};
+    if (end_ > 0 && parts_[end_ - 1].goes_on_in(part)) {
+      parts_[end_ - 1].end = part.end;
+      return;
+    }
+    parts_[end_++] = part;
   }
   /// About so many calls of fetch_some() are to come.
   void spread(int64_t calls) {
+    for (size_t i = 0; i < end_; ++i) lines_ += parts_[i].rows * parts_[i].lines();
     calls = std::max<int64_t>(calls, 1);
-    rows_a_call_ = (rows_ + calls - 1) / calls;
+    lines_a_call_ = (lines_ + calls - 1) / calls;
+    if (end_ > 0) begin_row();
   }
-  void fetch_some() { fetch(rows_a_call_); }
-  void fetch_rest() { fetch(rows_); }
+  void fetch_some() { fetch(lines_a_call_); }
+  void fetch_rest() { fetch(lines_); }
 
  private:
   struct Part {
-    const char* at;
-    int64_t stride, bytes, rows;
-    bool to_write;
+    const char *at, *end;  // of the next row
+    int64_t stride, rows;
+
+    int64_t lines() const { return (end - at + kLine - 1) / kLine; }
+    // Whether the rows of another one lie behind the rows of this: queries, keys and values do.
+    bool goes_on_in(const Part& p) const {
+      return p.at == end && p.stride == stride && p.rows == rows;
+    }
   };
 
-  void fetch(int64_t rows) {
-    while (rows > 0 && next_ != end_) {
+  void begin_row() { line_ = parts_[next_].at, end_of_row_ = parts_[next_].end; }
+  void fetch(int64_t lines) {
+    lines = std::min(lines, lines_);
+    lines_ -= lines;
+    for (; lines > 0; --lines) {
+      __builtin_prefetch(line_, 0, 2);  // into the second cache: the first one is in use
+      line_ += kLine;
+      if (line_ < end_of_row_) continue;
       Part& part = parts_[next_];
-      const int64_t now = std::min(rows, part.rows);
-      const char* at = part.at;
-      for (int64_t i = 0; i < now; ++i, at += part.stride) {
-        fetch_bytes(at, part.bytes, part.to_write);
-      }
-      part.at = at, rows -= now, part.rows -= now;
-      if (part.rows == 0) ++next_;
+      part.at += part.stride, part.end += part.stride;
+      if (--part.rows == 0 && ++next_ == end_) return;
+      begin_row();
     }
   }
 
   std::array<Part, 8> parts_;
   size_t next_ = 0, end_ = 0;
-  int64_t rows_ = 0, rows_a_call_ = 0;
+  int64_t lines_ = 0, lines_a_call_ = 0;  // to come
+  const char *line_ = nullptr, *end_of_row_ = nullptr;
 };
 
 /// Rows of queries and of keys that are worth it without spreading them.
 inline constexpr int64_t kRowsAtOnce = 32;
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-/// What the forward pass reads of an item, at most so many rows of each; nothing of no item.
-inline RowsAhead rows_of(const AttentionArgs& args, const AttentionItem* item,
-                         int64_t most = kAllRows) {
-  RowsAhead ahead;
-  if (item == nullptr) return ahead;
-  const SegmentSizes sizes(args, item->segment);
-  const int64_t width = args.head_dim, shared = key_column(args, item->head);
-  const int64_t queries = std::min(item->q_end - item->q_begin, most);
-  ahead.add(args.q, sizes.q_first + item->q_begin, queries, item->head * width, width);
-  if (args.key_rows) return ahead;
-  const int64_t keys = std::min(item->k_end - item->k_begin, most);
-  ahead.add(args.k, sizes.k_first + item->k_begin, keys, shared, width);
-  ahead.add(args.v, sizes.k_first + item->k_begin, keys, shared, width);
+/// Rows of queries and of keys, and columns of both, that are fetched beside an item.
+struct Ahead {
+  Range queries, keys;
+  Range columns, shared;  ///< of queries; of keys and values
+  bool dq = false, dkv = false;
+};
+
+/// Beside a head of a short segment, before another one, its share of that one's rows, all heads of
+/// them: rows that lie behind each other go on where a processor expects it. Beside another head
+/// the next one, at most so many rows. Nothing where nothing comes.
+inline Ahead ahead_of(const AttentionArgs& args, const ItemGroup& group, const AttentionItem& item,
+                      int64_t most = kAllRows) {
+  constexpr int64_t kShort = 32 << 10;  // bytes of queries, keys and values
+  const auto is_short = [&](const AttentionItem* of) {
+    if (of == nullptr) return false;
+    const SegmentSizes sizes(args, of->segment);
+    const int64_t numbers = sizes.queries * args.q.width + 2 * sizes.keys * args.k.width;
+    return numbers * size_of(args.q.dtype) <= kShort;
+  };
+  const AttentionItem* next = group.after_segment(item);
+  const bool whole = is_short(&item) && is_short(next);
+  if (!whole) next = group.after(item);
+  if (next == nullptr) return {};
+  const SegmentSizes sizes(args, next->segment);
+  const auto rows = [](int64_t first, int64_t begin, int64_t end) {
+    return Range{first + begin, first + end};
+  };
+  Ahead ahead;
+  ahead.dq = next->wants_dq, ahead.dkv = next->wants_dkv;
+  if (whole) {
+    const auto share = [&](int64_t first, int64_t n) {
+      return rows(first, n * item.head / args.heads, n * (item.head + 1) / args.heads);
+    };
+    ahead.queries = share(sizes.q_first, sizes.queries);
+    ahead.keys = share(sizes.k_first, sizes.keys);
+    ahead.columns = {0, args.q.width}, ahead.shared = {0, args.k.width};
+    return ahead;
+  }
+  const auto upto = [&](int64_t begin, int64_t end) { return begin + std::min(end - begin, most); };
+  const auto head = [&](int64_t column) { return Range{column, column + args.head_dim}; };
+  ahead.queries = rows(sizes.q_first, next->q_begin, upto(next->q_begin, next->q_end));
+  ahead.keys = rows(sizes.k_first, next->k_begin, upto(next->k_begin, next->k_end));
+  ahead.columns = head(next->head * args.head_dim);
+  ahead.shared = head(key_column(args, next->head));
   return ahead;
 }
-/// The same with what the backward pass reads and writes.
-inline RowsAhead rows_of(const AttentionBackwardArgs& args, const AttentionItem* item,
-                         int64_t most = kAllRows) {
+
+/// What the forward pass reads and writes of these.
+inline RowsAhead rows_of(const AttentionArgs& args, const Ahead& of) {
+  RowsAhead rows;
+  rows.add(args.q, of.queries, of.columns);
+  if (!args.key_rows) {
+    rows.add(args.k, of.keys, of.shared);
+    rows.add(args.v, of.keys, of.shared);
+  }
+  rows.add(args.o, of.queries, of.columns);
+  return rows;
+}
+/// What the backward pass does.
+inline RowsAhead rows_of(const AttentionBackwardArgs& args, const Ahead& of) {
   const AttentionArgs& forward = args.forward;
-  RowsAhead ahead = rows_of(forward, item, most);
-  if (item == nullptr) return ahead;
-  const int64_t width = forward.head_dim, column = item->head * width;
-  const int64_t query = forward.q_offsets[item->segment] + item->q_begin;
-  const int64_t queries = std::min(item->q_end - item->q_begin, most);
-  ahead.add(forward.o, query, queries, column, width);
-  ahead.add(args.d_o, query, queries, column, width);
-  if (item->wants_dq) ahead.add(args.dq, query, queries, column, width, true);
-  if (!item->wants_dkv) return ahead;
-  const int64_t key = forward.k_offsets[item->segment] + item->k_begin;
-  const int64_t keys = std::min(item->k_end - item->k_begin, most);
-  ahead.add(args.dk, key, keys, column, width, true);
-  ahead.add(args.dv, key, keys, column, width, true);
-  return ahead;
+  RowsAhead rows;
+  rows.add(forward.q, of.queries, of.columns);
+  rows.add(forward.k, of.keys, of.shared);
+  rows.add(forward.v, of.keys, of.shared);
+  rows.add(forward.o, of.queries, of.columns);
+  rows.add(args.d_o, of.queries, of.columns);
+  if (of.dq) rows.add(args.dq, of.queries, of.columns);
+  if (of.dkv) {
+    rows.add(args.dk, of.keys, of.shared);
+    rows.add(args.dv, of.keys, of.shared);
+  }
+  return rows;
 }
 
 }  // namespace heddle::cpu

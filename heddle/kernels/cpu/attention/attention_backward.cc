@@ -340,10 +340,12 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
   plan_backward(plan, forward, {kBackwardQueries, kKeyTile, 1, kKeyTile, {.queries = 8, .keys = 4}},
                 [&](const SegmentSizes& sizes) { return goes_at_once(forward, sizes); });
   const PairMatrices pairs = pair_bias(forward, false);
-  PairGradient d_pairs(args, plan.groups());
+  const PairGradient d_pairs(args, plan.groups());
   plan.run([&](const ItemGroup& group) {
+    d_pairs.clear(group.number);
     for (const AttentionItem& item : group) {
-      rows_of(args, group.after(item), kRowsAtOnce).fetch_rest();
+      RowsAhead next = rows_of(args, ahead_of(args.forward, group, item, kRowsAtOnce));
+      next.spread(1), next.fetch_rest();
       BackwardItem(args, item, d_bias, pairs, d_pairs.part(group.number, item.head)).run();
     }
   });

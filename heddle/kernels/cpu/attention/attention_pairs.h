@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "heddle/base/parallel.h"
 #include "heddle/kernels/attention.h"
+#include "heddle/kernels/cpu/scratch.h"
 
 namespace heddle::cpu {
 
@@ -13,9 +15,11 @@ class PairMatrices {
  public:
   PairMatrices(int64_t heads, int64_t side)
       : side_(side),
-        stride_((side + kVector - 1) / kVector * kVector),
+        stride_(stride_of(side)),
         values_(static_cast<size_t>(heads * side_ * stride_)) {}
 
+  /// Of rows of `side` numbers.
+  static int64_t stride_of(int64_t side) { return (side + kVector - 1) / kVector * kVector; }
   int64_t stride() const { return stride_; }
   float* head(int64_t h) { return values_.data() + h * side_ * stride_; }
   const float* head(int64_t h) const { return values_.data() + h * side_ * stride_; }
@@ -46,31 +50,46 @@ inline PairMatrices pair_bias(const AttentionArgs& args, bool is_by_key, float f
 class PairGradient {
  public:
   PairGradient(const AttentionBackwardArgs& args, int64_t groups)
-      : args_(args), side_(args.d_bias == nullptr ? 0 : args.forward.bias.side) {
-    if (side_ > 0) parts_.assign(groups, PairMatrices(args.forward.heads, side_));
-  }
+      : to_(args.d_bias),
+        heads_(args.forward.heads),
+        side_(args.d_bias == nullptr ? 0 : args.forward.bias.side),
+        stride_(PairMatrices::stride_of(side_)),
+        groups_(groups),
+        parts_(scratch<float, 12>(groups * of_group())) {}
+
+  /// Of a group, before its first part is asked for; by any thread.
+  void clear(int64_t group) const { std::fill_n(parts_ + group * of_group(), of_group(), 0.0f); }
   /// That of a group and a head, rows of `stride()`; null if there is none.
-  float* part(int64_t group, int64_t head) {
-    return parts_.empty() ? nullptr : parts_[static_cast<size_t>(group)].head(head);
+  float* part(int64_t group, int64_t head) const {
+    return side_ == 0 ? nullptr : parts_ + group * of_group() + head * side_ * stride_;
   }
-  int64_t stride() const { return parts_.empty() ? 0 : parts_[0].stride(); }
+  int64_t stride() const { return stride_; }
   /// Writes the sum; `is_by_key`: the parts are turned.
   void write(bool is_by_key) const {
-    for (int64_t i = 0; i < side_ * side_ * args_.forward.heads && side_ > 0; ++i) {
-      const int64_t query = i / side_ % side_, key = i % side_;
-      const int64_t at = is_by_key ? key * stride() + query : query * stride() + key;
-      double total = 0;
-      for (const PairMatrices& part : parts_) {
-        total += static_cast<double>(part.head(i / (side_ * side_))[at]);
+    if (side_ == 0) return;
+    parallel_for(heads_, [&](int64_t h) {
+      const int64_t n = side_ * stride_;
+      auto* const total = scratch<double, 12>(n);
+      std::fill_n(total, n, 0.0);
+      for (int64_t g = 0; g < groups_; ++g) {
+        const float* const from = part(g, h);
+        for (int64_t i = 0; i < n; ++i) total[i] += static_cast<double>(from[i]);
       }
-      args_.d_bias[i] = static_cast<float>(total);
-    }
+      for (int64_t query = 0; query < side_; ++query) {
+        for (int64_t key = 0; key < side_; ++key) {
+          const int64_t at = is_by_key ? key * stride_ + query : query * stride_ + key;
+          to_[(h * side_ + query) * side_ + key] = static_cast<float>(total[at]);
+        }
+      }
+    });
   }
 
  private:
-  const AttentionBackwardArgs& args_;
-  int64_t side_;
-  std::vector<PairMatrices> parts_;
+  int64_t of_group() const { return heads_ * side_ * stride_; }
+
+  float* to_;
+  int64_t heads_, side_, stride_, groups_;
+  float* parts_;  // [groups, heads, side, stride], of the thread that made this
 };
 
 /// Work of a group of the backward pass, each of which has a part of the gradient of a bias by

@@ -193,6 +193,12 @@ struct ItemGroup {
   const AttentionItem* after(const AttentionItem& item) const {
     return &item + 1 == last ? next : &item + 1;
   }
+  /// The same behind all items of this one's segment.
+  const AttentionItem* after_segment(const AttentionItem& item) const {
+    const AttentionItem* behind = &item;
+    while (behind != last && behind->segment == item.segment) ++behind;
+    return behind == last ? next : behind;
+  }
 };
 
 /// Items in groups of about equal work: a thread takes a group at a time.

@@ -78,7 +78,7 @@ struct Backward : HeadItem {
   void key_step(int64_t step);
   void add_pairs(int64_t step, int64_t from, int64_t to);
   void add_pairs_gradient(int64_t key, int64_t query, __mmask32 seen, __m512 low, __m512 high);
-  template <bool kDrops>
+  template <bool kDrops, bool kWide>
   void weights(int64_t step, int64_t chunk);
   __mmask32 seen(int64_t key, int64_t query) const;
 };
@@ -234,16 +234,16 @@ inline void Backward::add_pairs_gradient(int64_t key, int64_t query, __mmask32 s
   add(to + kTileRows, static_cast<__mmask16>(seen >> 16), high);
 }
 
-// Scores and gradients of weights, of kStep keys and kStep queries from `chunk` of the block on,
-// become weights and gradients of scores.
-template <bool kDrops>
+// Scores and gradients of weights, of kStep keys and kStep queries (or half as many, if not kWide)
+// from `chunk` of the block on, become weights and gradients of scores.
+template <bool kDrops, bool kWide>
 void Backward::weights(int64_t step, int64_t chunk) {
   const int64_t count = std::min(kStep, keys.size() - step), n = block.size() - chunk;
   const int64_t at = block.begin + chunk - span.begin;
   const __m512 f = _mm512_set1_ps(factor), times = _mm512_set1_ps(dropout.scale());
   const __m512 lse0 = _mm512_load_ps(lse + at), lse1 = _mm512_load_ps(lse + at + 16);
   const __m512 dot0 = _mm512_load_ps(dot + at), dot1 = _mm512_load_ps(dot + at + 16);
-  const int64_t next = n > kTileRows ? s.column * kTileBytes : 0;  // the other 16 queries, if any
+  const int64_t next = s.column * kTileBytes;  // the other 16 queries
   const uint32_t* draws = kept + step / kStep * kQueryBlock + chunk;
   const __m512i draws0 = _mm512_load_si512(draws), draws1 = _mm512_load_si512(draws + 16);
   __m512i key_bit = _mm512_set1_epi32(1);
@@ -255,8 +255,11 @@ void Backward::weights(int64_t step, int64_t chunk) {
     const char* gradient = back.at(tile, chunk / kTileRows) + row;
     const __mmask32 seen_by = there & seen(keys.begin + step + j, block.begin + chunk);
     const __m512 e0 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score), f, lse0));
-    const __m512 e1 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score + next), f, lse1));
-    __m512 d0 = _mm512_load_ps(gradient), d1 = _mm512_load_ps(gradient + next);
+    __m512 d0 = _mm512_load_ps(gradient), d1 = _mm512_setzero_ps(), e1 = d1;
+    if constexpr (kWide) {
+      e1 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score + next), f, lse1));
+      d1 = _mm512_load_ps(gradient + next);
+    }
     __mmask32 used = seen_by;
     if constexpr (kDrops) {
       const __mmask16 kept0 = _mm512_test_epi32_mask(draws0, key_bit);
@@ -267,7 +270,7 @@ void Backward::weights(int64_t step, int64_t chunk) {
       d1 = _mm512_maskz_mul_ps(kept1, d1, times);
     }
     d0 = _mm512_mul_ps(e0, _mm512_sub_ps(d0, dot0));
-    d1 = _mm512_mul_ps(e1, _mm512_sub_ps(d1, dot1));
+    if constexpr (kWide) d1 = _mm512_mul_ps(e1, _mm512_sub_ps(d1, dot1));
     if (d_pairs) {
       add_pairs_gradient(keys.begin + step + j, block.begin + chunk, seen_by, d0, d1);
     }
@@ -318,7 +321,12 @@ void Backward::key_step(int64_t step) {
   multiply_tiles(product);
   for (int64_t chunk = from; chunk < to; chunk += kStep) {
     visit(step / kStep, chunk);
-    dropout.is_on() ? weights<true>(step, chunk) : weights<false>(step, chunk);
+    const bool is_wide = block.size() - chunk > kTileRows;
+    if (dropout.is_on()) {
+      is_wide ? weights<true, true>(step, chunk) : weights<true, false>(step, chunk);
+    } else {
+      is_wide ? weights<false, true>(step, chunk) : weights<false, false>(step, chunk);
+    }
   }
   if (!item.wants_dkv) return;
   const int64_t key_tile = (keys.begin + step - item.k_begin) / kTileRows;
@@ -416,11 +424,12 @@ void attention_tiles_backward(const AttentionBackwardArgs& args) {
                 [&](const SegmentSizes& sizes) { return goes_at_once(args.forward, sizes); });
   const WeightDropout dropout(args.forward.dropout);
   const PairMatrices pairs = pair_bias(args.forward, true, 1 / args.forward.scale);
-  PairGradient d_pairs(args, plan.groups());
+  const PairGradient d_pairs(args, plan.groups());
   plan.run([&](const ItemGroup& group) {
+    d_pairs.clear(group.number);
     begin_tiles();
     for (const AttentionItem& item : group) {
-      RowsAhead next = rows_of(args, group.after(item));
+      RowsAhead next = rows_of(args, ahead_of(args.forward, group, item));
       Backward(args, dropout, pairs, d_pairs.part(group.number, item.head), item, next).run();
     }
     end_tiles();
