@@ -5,6 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
+#include "heddle/base/profile.h"
 #include "heddle/bench/case.h"
 #include "heddle/ops/attention.h"
 
@@ -118,6 +119,7 @@ BenchResult run_case(const BenchCase& c, const BenchOptions& options) {
   result.peak_bytes = w.peak_bytes ? w.peak_bytes() : peak_resident_bytes();
   const double operations = w.bytes_read > 0 ? 0 : operations_of(w.step);
   w.step = nullptr;  // frees the model, so that what follows needs no more memory than it did
+  const ProfilePhase limits("limits of the machine");
   const auto set = [&](double seconds, double& value, double& share) {
     if (seconds > 0) value = w.units / seconds, share = seconds / timing.median;
   };

@@ -29,8 +29,8 @@ struct GemmWindows {
   int64_t inner() const { return options.kernel * options.kernel * channels; }
 };
 
-/// c = op(a) op(b) (+ bias) or c += op(a) op(b); sums in f32, in an order that depends on the inner
-/// size only: a row of c has the same bits whatever the number of rows or threads.
+/// c = op(a) op(b) (+ bias) or c += op(a) op(b); sums in f32, in an order that follows from the
+/// inner size (transpose_a: from all sizes): a row's bits depend on no other rows and no threads.
 struct GemmArgs {
   Rows a = {};  ///< [m, k], or [k, m] if transpose_a
   Rows b = {};  ///< [k, n], or [n, k] if transpose_b; same dtype as a, or f32, which

@@ -9,72 +9,69 @@
 
 namespace heddle::cpu {
 
-/// Bytes that memory moves at a time.
-inline constexpr int64_t kLine = 64;
-
-/// Starts to fetch columns [column, column + width) of a row.
+/// Starts to fetch some bytes; into the second-level cache alone unless they are needed at once.
+template <bool kAtOnce>
+inline void fetch_bytes(const char* at, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(at + b, 0, kAtOnce ? 3 : 2);
+}
+/// Starts to fetch columns [column, column + width) of a row, which are needed at once.
 inline void fetch_columns(const Rows& x, int64_t row, int64_t column, int64_t width) {
   const int64_t size = size_of(x.dtype);
-  const char* const from = static_cast<const char*>(x.data) + (row * x.stride + column) * size;
-  for (int64_t b = 0; b < width * size; b += kLine) __builtin_prefetch(from + b);
+  const char* const from = static_cast<const char*>(x.data);
+  fetch_bytes<true>(from + (row * x.stride + column) * size, width * size);
 }
 
-/// Columns of rows, to be fetched a few lines at a time: all at once would keep what is computed
+/// Columns of rows, to be fetched a few rows at a time: all at once would keep what is computed
 /// from what it needs. What is to be written is fetched as if it were read: no other core has it.
 class RowsAhead {
  public:
   void add(const Rows& x, const Range& rows, const Range& columns) {
     if (rows.size() <= 0) return;
-    const int64_t size = size_of(x.dtype), stride = x.stride * size;
-    const char* const at = static_cast<const char*>(x.data) + rows.begin * stride;
-    const Part part{at + columns.begin * size, at + columns.end * size, stride, rows.size()};
+    const int64_t size = size_of(x.dtype);
+    const char* const at =
+        static_cast<const char*>(x.data) + (rows.begin * x.stride + columns.begin) * size;
+    const Part part{at, x.stride * size, columns.size() * size, rows.size()};
     if (end_ > 0 && parts_[end_ - 1].goes_on_in(part)) {
-      parts_[end_ - 1].end = part.end;
+      parts_[end_ - 1].bytes += part.bytes;
       return;
     }
     parts_[end_++] = part;
+    rows_ += part.rows;
   }
   /// About so many calls of fetch_some() are to come.
   void spread(int64_t calls) {
-    for (size_t i = 0; i < end_; ++i) lines_ += parts_[i].rows * parts_[i].lines();
     calls = std::max<int64_t>(calls, 1);
-    lines_a_call_ = (lines_ + calls - 1) / calls;
-    if (end_ > 0) begin_row();
+    rows_a_call_ = (rows_ + calls - 1) / calls;
   }
-  void fetch_some() { fetch(lines_a_call_); }
-  void fetch_rest() { fetch(lines_); }
+  void fetch_some() { fetch(rows_a_call_); }
+  void fetch_rest() { fetch(rows_); }
 
  private:
   struct Part {
-    const char *at, *end;  // of the next row
-    int64_t stride, rows;
+    const char* at;
+    int64_t stride, bytes, rows;
 
-    int64_t lines() const { return (end - at + kLine - 1) / kLine; }
     // Whether the rows of another one lie behind the rows of this: queries, keys and values do.
     bool goes_on_in(const Part& p) const {
-      return p.at == end && p.stride == stride && p.rows == rows;
+      return p.at == at + bytes && p.stride == stride && p.rows == rows;
     }
   };
 
-  void begin_row() { line_ = parts_[next_].at, end_of_row_ = parts_[next_].end; }
-  void fetch(int64_t lines) {
-    lines = std::min(lines, lines_);
-    lines_ -= lines;
-    for (; lines > 0; --lines) {
-      __builtin_prefetch(line_, 0, 2);  // into the second cache: the first one is in use
-      line_ += kLine;
-      if (line_ < end_of_row_) continue;
+  void fetch(int64_t rows) {
+    while (rows > 0 && next_ != end_) {
       Part& part = parts_[next_];
-      part.at += part.stride, part.end += part.stride;
-      if (--part.rows == 0 && ++next_ == end_) return;
-      begin_row();
+      const int64_t now = std::min(rows, part.rows);
+      const char* at = part.at;
+      for (int64_t i = 0; i < now; ++i, at += part.stride) fetch_bytes<false>(at, part.bytes);
+      part.at = at, rows -= now, part.rows -= now;
+      if (part.rows == 0) ++next_;
     }
   }
 
   std::array<Part, 8> parts_;
   size_t next_ = 0, end_ = 0;
-  int64_t lines_ = 0, lines_a_call_ = 0;  // to come
-  const char *line_ = nullptr, *end_of_row_ = nullptr;
+  int64_t rows_ = 0, rows_a_call_ = 0;
 };
 
 /// Rows of queries and of keys that are worth it without spreading them.

@@ -344,8 +344,7 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
   plan.run([&](const ItemGroup& group) {
     d_pairs.clear(group.number);
     for (const AttentionItem& item : group) {
-      RowsAhead next = rows_of(args, ahead_of(args.forward, group, item, kRowsAtOnce));
-      next.spread(1), next.fetch_rest();
+      rows_of(args, ahead_of(args.forward, group, item, kRowsAtOnce)).fetch_rest();
       BackwardItem(args, item, d_bias, pairs, d_pairs.part(group.number, item.head)).run();
     }
   });

@@ -19,6 +19,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/gemm/gemm_check.h"
 #include "heddle/kernels/cpu/gemm/gemm_grid.h"
+#include "heddle/kernels/cpu/gemm/gemm_parts.h"
 #include "heddle/kernels/cpu/gemm/gemm_windows.h"
 #include "heddle/kernels/cpu/gemm/groups.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
@@ -487,7 +488,8 @@ GemmKernels GemmKernels::of_cpu() {
     cpu::check_gemm(args);
     if (args.c.rows == 0 || args.c.width == 0) return;
     if (args.a.rows == 0 || args.a.width == 0) return without_inner(args);
-    multiply(args);
+    const int64_t parts = cpu::inner_parts(code_for(args), args);
+    parts > 1 ? cpu::multiply_in_parts(args, parts, multiply) : multiply(args);
   }};
 }
 
