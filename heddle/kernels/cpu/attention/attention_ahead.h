@@ -79,7 +79,7 @@ inline constexpr int64_t kRowsAtOnce = 32;
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
 /// Rows of queries and of keys, and columns of both, that are fetched beside an item.
-struct Ahead {
+struct NextRows {
   Range queries, keys;
   Range columns, shared;  ///< of queries; of keys and values
   bool dq = false, dkv = false;
@@ -88,8 +88,8 @@ struct Ahead {
 /// Beside a head of a short segment, before another one, its share of that one's rows, all heads of
 /// them: rows that lie behind each other go on where a processor expects it. Beside another head
 /// the next one, at most so many rows. Nothing where nothing comes.
-inline Ahead ahead_of(const AttentionArgs& args, const ItemGroup& group, const AttentionItem& item,
-                      int64_t most = kAllRows) {
+inline NextRows next_rows_of(const AttentionArgs& args, const ItemGroup& group,
+                             const AttentionItem& item, int64_t most = kAllRows) {
   constexpr int64_t kShort = 32 << 10;  // bytes of queries, keys and values
   const auto is_short = [&](const AttentionItem* of) {
     if (of == nullptr) return false;
@@ -105,28 +105,28 @@ inline Ahead ahead_of(const AttentionArgs& args, const ItemGroup& group, const A
   const auto rows = [](int64_t first, int64_t begin, int64_t end) {
     return Range{first + begin, first + end};
   };
-  Ahead ahead;
-  ahead.dq = next->wants_dq, ahead.dkv = next->wants_dkv;
+  NextRows next_rows;
+  next_rows.dq = next->wants_dq, next_rows.dkv = next->wants_dkv;
   if (whole) {
     const auto share = [&](int64_t first, int64_t n) {
       return rows(first, n * item.head / args.heads, n * (item.head + 1) / args.heads);
     };
-    ahead.queries = share(sizes.q_first, sizes.queries);
-    ahead.keys = share(sizes.k_first, sizes.keys);
-    ahead.columns = {0, args.q.width}, ahead.shared = {0, args.k.width};
-    return ahead;
+    next_rows.queries = share(sizes.q_first, sizes.queries);
+    next_rows.keys = share(sizes.k_first, sizes.keys);
+    next_rows.columns = {0, args.q.width}, next_rows.shared = {0, args.k.width};
+    return next_rows;
   }
   const auto upto = [&](int64_t begin, int64_t end) { return begin + std::min(end - begin, most); };
   const auto head = [&](int64_t column) { return Range{column, column + args.head_dim}; };
-  ahead.queries = rows(sizes.q_first, next->q_begin, upto(next->q_begin, next->q_end));
-  ahead.keys = rows(sizes.k_first, next->k_begin, upto(next->k_begin, next->k_end));
-  ahead.columns = head(next->head * args.head_dim);
-  ahead.shared = head(key_column(args, next->head));
-  return ahead;
+  next_rows.queries = rows(sizes.q_first, next->q_begin, upto(next->q_begin, next->q_end));
+  next_rows.keys = rows(sizes.k_first, next->k_begin, upto(next->k_begin, next->k_end));
+  next_rows.columns = head(next->head * args.head_dim);
+  next_rows.shared = head(key_column(args, next->head));
+  return next_rows;
 }
 
 /// What the forward pass reads and writes of these.
-inline RowsAhead rows_of(const AttentionArgs& args, const Ahead& of) {
+inline RowsAhead rows_of(const AttentionArgs& args, const NextRows& of) {
   RowsAhead rows;
   rows.add(args.q, of.queries, of.columns);
   if (!args.key_rows) {
@@ -137,7 +137,7 @@ inline RowsAhead rows_of(const AttentionArgs& args, const Ahead& of) {
   return rows;
 }
 /// What the backward pass does.
-inline RowsAhead rows_of(const AttentionBackwardArgs& args, const Ahead& of) {
+inline RowsAhead rows_of(const AttentionBackwardArgs& args, const NextRows& of) {
   const AttentionArgs& forward = args.forward;
   RowsAhead rows;
   rows.add(forward.q, of.queries, of.columns);

@@ -394,7 +394,7 @@ void attention_tiles(const AttentionArgs& args) {
   plan.run([&](const ItemGroup& group) {
     begin_tiles();
     for (const AttentionItem& item : group) {
-      RowsAhead next = rows_of(args, ahead_of(args, group, item));
+      RowsAhead next = rows_of(args, next_rows_of(args, group, item));
       Forward(args, dropout, pairs, item, next).run();
     }
     end_tiles();

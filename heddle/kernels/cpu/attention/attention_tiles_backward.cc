@@ -429,7 +429,7 @@ void attention_tiles_backward(const AttentionBackwardArgs& args) {
     d_pairs.clear(group.number);
     begin_tiles();
     for (const AttentionItem& item : group) {
-      RowsAhead next = rows_of(args, ahead_of(args.forward, group, item));
+      RowsAhead next = rows_of(args, next_rows_of(args.forward, group, item));
       Backward(args, dropout, pairs, d_pairs.part(group.number, item.head), item, next).run();
     }
     end_tiles();
