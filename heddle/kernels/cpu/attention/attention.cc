@@ -407,7 +407,7 @@ void attention_impl(const AttentionArgs& args) {
   const PairMatrices pairs = pair_bias(args, true);
   plan.run([&](const ItemGroup& group) {
     for (const AttentionItem& item : group) {
-      rows_of(args, next_rows_of(args, group, item, kRowsAtOnce)).fetch_rest();
+      rows_of(args, next_rows_of(args, group, item, kRowsAtOnce)).fetch_at_once();
       ForwardItem(args, item, pairs).run();
     }
   });

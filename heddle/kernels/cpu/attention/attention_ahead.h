@@ -9,13 +9,14 @@
 
 namespace heddle::cpu {
 
-/// Starts to fetch some bytes; into the second-level cache alone unless they are needed at once.
+/// Starts to fetch some bytes; if not at once, into the second-level cache alone: with f32 vectors,
+/// which fetch all rows before an item, that is 4 to 6 % slower, with tiles 5 % faster.
 template <bool kAtOnce>
 inline void fetch_bytes(const char* at, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(at + b, 0, kAtOnce ? 3 : 2);
 }
-/// Starts to fetch columns [column, column + width) of a row, which are needed at once.
+/// Starts to fetch columns [column, column + width) of a row.
 inline void fetch_columns(const Rows& x, int64_t row, int64_t column, int64_t width) {
   const int64_t size = size_of(x.dtype);
   const char* const from = static_cast<const char*>(x.data);
@@ -44,8 +45,10 @@ class RowsAhead {
     calls = std::max<int64_t>(calls, 1);
     rows_a_call_ = (rows_ + calls - 1) / calls;
   }
-  void fetch_some() { fetch(rows_a_call_); }
-  void fetch_rest() { fetch(rows_); }
+  void fetch_some() { fetch<false>(rows_a_call_); }
+  void fetch_rest() { fetch<false>(rows_); }
+  /// Everything, not spread.
+  void fetch_at_once() { fetch<true>(rows_); }
 
  private:
   struct Part {
@@ -58,12 +61,13 @@ class RowsAhead {
     }
   };
 
+  template <bool kAtOnce>
   void fetch(int64_t rows) {
     while (rows > 0 && next_ != end_) {
       Part& part = parts_[next_];
       const int64_t now = std::min(rows, part.rows);
       const char* at = part.at;
-      for (int64_t i = 0; i < now; ++i, at += part.stride) fetch_bytes<false>(at, part.bytes);
+      for (int64_t i = 0; i < now; ++i, at += part.stride) fetch_bytes<kAtOnce>(at, part.bytes);
       part.at = at, rows -= now, part.rows -= now;
       if (part.rows == 0) ++next_;
     }
@@ -97,8 +101,8 @@ inline NextRows next_rows_of(const AttentionArgs& args, const ItemGroup& group,
     const int64_t numbers = sizes.queries * args.q.width + 2 * sizes.keys * args.k.width;
     return numbers * size_of(args.q.dtype) <= kShort;
   };
-  const AttentionItem* next = group.after_segment(item);
-  const bool whole = is_short(&item) && is_short(next);
+  const AttentionItem* next = is_short(&item) ? group.after_segment(item) : nullptr;
+  const bool whole = is_short(next);
   if (!whole) next = group.after(item);
   if (next == nullptr) return {};
   const SegmentSizes sizes(args, next->segment);
@@ -136,14 +140,9 @@ inline RowsAhead rows_of(const AttentionArgs& args, const NextRows& of) {
   rows.add(args.o, of.queries, of.columns);
   return rows;
 }
-/// What the backward pass does.
+/// The same and what the backward pass does beside.
 inline RowsAhead rows_of(const AttentionBackwardArgs& args, const NextRows& of) {
-  const AttentionArgs& forward = args.forward;
-  RowsAhead rows;
-  rows.add(forward.q, of.queries, of.columns);
-  rows.add(forward.k, of.keys, of.shared);
-  rows.add(forward.v, of.keys, of.shared);
-  rows.add(forward.o, of.queries, of.columns);
+  RowsAhead rows = rows_of(args.forward, of);
   rows.add(args.d_o, of.queries, of.columns);
   if (of.dq) rows.add(args.dq, of.queries, of.columns);
   if (of.dkv) {

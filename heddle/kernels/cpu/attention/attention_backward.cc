@@ -344,7 +344,7 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
   plan.run([&](const ItemGroup& group) {
     d_pairs.clear(group.number);
     for (const AttentionItem& item : group) {
-      rows_of(args, next_rows_of(args.forward, group, item, kRowsAtOnce)).fetch_rest();
+      rows_of(args, next_rows_of(args.forward, group, item, kRowsAtOnce)).fetch_at_once();
       BackwardItem(args, item, d_bias, pairs, d_pairs.part(group.number, item.head)).run();
     }
   });

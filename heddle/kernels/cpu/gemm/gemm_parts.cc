@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/gemm/gemm_grid.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/elementwise.h"
 
@@ -25,8 +26,7 @@ int64_t inner_parts(const GemmCode& code, const GemmArgs& g) {
 }
 
 void multiply_in_parts(const GemmArgs& g, int64_t parts, void (*multiply)(const GemmArgs&)) {
-  constexpr int64_t kStep = 64;
-  const int64_t inner = (g.a.rows / parts + kStep - 1) / kStep * kStep;
+  const int64_t inner = round_up(g.a.rows / parts, 64);
   const Rows all = {scratch<float, 13>(parts * g.c.rows * g.c.width), parts * g.c.rows, g.c.width,
                     g.c.width, DType::f32};
   const auto sums = [&](int64_t part) { return all.slice(part * g.c.rows, g.c.rows); };
