@@ -43,6 +43,7 @@ UNITS = {
            "ctranslate2": {"CT2_FORCE_CPU_ISA": aten.upper()}}
     for unit, aten, onednn in (("avx2", "avx2", "AVX2"), ("vectors", "avx512", "AVX512_CORE"),
                                ("avx512_vnni", "avx512", "AVX512_CORE_VNNI"),
+                               ("avx512_fma", "avx512", "AVX512_CORE_BF16"),
                                ("avx512_bf16", "avx512", "AVX512_CORE_BF16"))
 }
 

@@ -310,10 +310,7 @@ std::vector<Tensor> StateFolder::average(const std::deque<KeptWeights>& kept,
 
 std::string machine_signature(DType compute) {
   std::string isa(vector_set());
-  if (compute == DType::bf16) {  // below that, vectors multiply what is trained
-    const MatrixUnit unit = has_bf16_products() ? matrix_unit() : MatrixUnit::vectors;
-    isa += "+" + std::string(matrix_unit_name(unit));
-  }
+  if (compute == DType::bf16) isa += "+" + std::string(matrix_unit_name(matrix_unit()));
   return isa + " " + dtype_name(compute);
 }
 

@@ -5,8 +5,8 @@
 // 0.11 instead of 0.19 us for one of 32 (one thread of a Xeon of 2023, 2026-11). Since a token that
 // is decoded must get the bits that it has in its whole sequence, this adds up as the matrix unit
 // does: AMX along 32 inner elements the products of even and of odd ones apart, then both, then
-// that to the sum (Intel's manual, TDPBF16PS; denormal numbers count as 0); dot products pair by
-// pair. Blocks of keys and the order of all other sums are those of attention_tiles.cc.
+// that to the sum (Intel's manual, TDPBF16PS; denormal numbers count as 0); vectors pair by pair.
+// Blocks of keys and the order of all other sums are those of attention_tiles.cc.
 #include <algorithm>
 #include <limits>
 
@@ -42,11 +42,6 @@ class NoDenormals {
   unsigned before_;
 };
 
-// The 16 even and the 16 odd of 32 elements.
-inline __m512 even(__m512i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
-inline __m512 odd(__m512i x) {
-  return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(-0x10000)));
-}
 inline __m512i join(__m512 even, __m512 odd) {  // and round
   const __m512i halves = to_bf16(even, odd);
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
@@ -135,8 +130,23 @@ struct AmxOrder {
   }
 };
 
-/// Sums as dot products make them, of pairs of bf16 in one word.
-struct DotOrder {
+// sum plus the products of a pair of bf16 with 16 of them.
+struct ByDots {
+  static __m512 add(__m512 sum, int word, __m512i words) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_set1_epi32(word)),
+                            reinterpret_cast<__m512bh>(words));
+  }
+};
+struct ByFma {
+  static __m512 add(__m512 sum, int word, __m512i words) {
+    const __m512i both = _mm512_set1_epi32(word);
+    return _mm512_fmadd_ps(odd(both), odd(words), _mm512_fmadd_ps(even(both), even(words), sum));
+  }
+};
+
+/// Sums as dot products make them, of pairs of bf16 in one word, one pair after the other.
+template <class Pairs>
+struct PairOrder {
   using Element = int;
   static constexpr int64_t kChunk = 16;
 
@@ -144,13 +154,9 @@ struct DotOrder {
   static void store_weights(__m512i x, int* to) { store(x, to); }
   static __m512i means(__m512 first, __m512 second) { return to_bf16(first, second); }
 
-  static __m512 dot(__m512 sum, int word, __m512i words) {
-    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_set1_epi32(word)),
-                            reinterpret_cast<__m512bh>(words));
-  }
   static __m512 scores(__m512 sum, const int* q, const __m512i word[16]) {
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) sum = dot(sum, q[i], word[i]);
+    for (int i = 0; i < 16; ++i) sum = Pairs::add(sum, q[i], word[i]);
     return sum;
   }
   /// For each query: its weights lie kTileKeyBlock apart, its sums `stride`.
@@ -177,7 +183,7 @@ struct DotOrder {
       }
       each([&](__m512(&of)[2], float*, int q, int i) {
         const int weight = weights[q * kTileKeyBlock + at / 2];
-        of[0] = dot(of[0], weight, low[i]), of[1] = dot(of[1], weight, high[i]);
+        of[0] = Pairs::add(of[0], weight, low[i]), of[1] = Pairs::add(of[1], weight, high[i]);
       });
     }
     each([](__m512(&of)[2], float* to, int, int) {
@@ -345,12 +351,13 @@ class Single : HeadItem {
   float* sums_;  // weighted values
 };
 
-void run_dots(const AttentionArgs& args, const AttentionItem& item) {
+template <class Order>
+void run_pairs(const AttentionArgs& args, const AttentionItem& item) {
   switch (item.q_end - item.q_begin) {
-    case 1: return Single<DotOrder, 1>(args, item).run(args.q, args.o);
-    case 2: return Single<DotOrder, 2>(args, item).run(args.q, args.o);
-    case 3: return Single<DotOrder, 3>(args, item).run(args.q, args.o);
-    default: return Single<DotOrder, kTogether>(args, item).run(args.q, args.o);
+    case 1: return Single<Order, 1>(args, item).run(args.q, args.o);
+    case 2: return Single<Order, 2>(args, item).run(args.q, args.o);
+    case 3: return Single<Order, 3>(args, item).run(args.q, args.o);
+    default: return Single<Order, kTogether>(args, item).run(args.q, args.o);
   }
 }
 
@@ -370,9 +377,11 @@ void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kSingleGroupWork);
   plan_forward(plan, args, kTogether, {.queries = 8, .keys = 16});
   const bool is_amx = matrix_unit() == MatrixUnit::amx;
+  const auto& run = matrix_unit() == MatrixUnit::avx512_bf16 ? run_pairs<PairOrder<ByDots>>
+                                                             : run_pairs<PairOrder<ByFma>>;
   plan.run([&](const ItemGroup& group) {
     if (!is_amx) {
-      for (const AttentionItem& item : group) run_dots(args, item);
+      for (const AttentionItem& item : group) run(args, item);
       return;
     }
     const NoDenormals off;

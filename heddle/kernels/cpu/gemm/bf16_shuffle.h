@@ -17,6 +17,12 @@ namespace {
 /// The first n of 32 elements; none for n < 0.
 inline __mmask32 first_16bit(int64_t n) { return n >= 32 ? ~0u : (1u << (n < 0 ? 0 : n)) - 1u; }
 
+/// The 16 even and the 16 odd of 32 elements, as f32.
+inline __m512 even(__m512i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
+inline __m512 odd(__m512i x) {
+  return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(-0x10000)));
+}
+
 /// r[i] holds row i of 16x16 words of 32 bits; afterwards column i.
 inline void transpose_16x16(__m512i r[16]) {
   __m512i t[16];

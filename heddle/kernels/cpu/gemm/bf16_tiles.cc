@@ -1,5 +1,4 @@
-// Packing of rows into tiles, and products of tiles by AMX, four sums at a time, or by dot
-// products.
+// Packing of rows into tiles, and products of tiles by AMX, four sums at a time, or by vectors.
 #include "heddle/kernels/cpu/gemm/bf16_tiles.h"
 
 #include "heddle/kernels/cpu/gemm/amx_shape.h"
@@ -265,7 +264,8 @@ bool is_amx() { return matrix_unit() == MatrixUnit::amx; }
 }  // namespace
 
 void multiply_tiles(const TileProduct& p) {
-  is_amx() ? multiply_tiles_amx(p) : multiply_tiles_by_dots(p);
+  if (is_amx()) return multiply_tiles_amx(p);
+  matrix_unit() == MatrixUnit::avx512_bf16 ? multiply_tiles_by_dots(p) : multiply_tiles_by_fma(p);
 }
 void stay_awake() {
   if (is_amx()) stay_awake_amx();

@@ -42,14 +42,16 @@ struct TileProduct {
   bool accumulate = false;
 };
 
-/// Whether this machine has AMX or the dot products of AVX-512 BF16 and is to use them.
+/// Whether this machine has AMX or AVX-512 BF16 and is to use it.
 bool has_tiles();
 
 /// A sum is added up along the inner dimension, tile by tile, in the same way wherever it lies;
 /// inner tiles of zeros change none of its bits (but -0 to +0).
 void multiply_tiles(const TileProduct& product);
-/// The same by dot products of AVX-512 BF16: pairs of inner elements in order, one sum for all.
+/// The same by vectors of AVX-512: pairs of inner elements in order, one sum for all. By dot
+/// products of pairs, or by FMA, of each pair the even element first.
 void multiply_tiles_by_dots(const TileProduct& product);
+void multiply_tiles_by_fma(const TileProduct& product);
 
 /// To be called every 100 ns or so during other work between products. After 0.3 us without a
 /// product AMX goes to sleep; the next one then takes 0.27 us longer (Xeon of 2023, 2026-11).

@@ -123,6 +123,7 @@ const GemmCode& gemm_int8();
 const GemmCode& gemm_groups(int bits, int64_t group);
 #if defined(__x86_64__)
 const GemmCode& gemm_avx512_bf16();
+const GemmCode& gemm_avx512_fma();
 const GemmCode& gemm_amx();
 const GemmCode& gemm_int8_vnni();
 const GemmCode& gemm_int8_amx();
@@ -134,6 +135,10 @@ const GemmCode& gemm_groups_amx(int bits, int64_t group);
 void pack_bf16(const Rows& b, bool transposed, void* panel);
 /// Groups of 32 rows: [inner / 32][32 rows][32 inner], two tiles of AMX for each 32 inner elements.
 void pack_transposed_bf16(const Rows& a, int64_t group_bytes, void* to);
+/// Groups of kPairRows rows: of each pair of inner elements, filled up to a multiple of 32, those
+/// of all rows of the group. kBehindPairs bytes after each group may be written to.
+void pack_pairs(const Rows& a, int64_t group_bytes, void* to);
+inline constexpr int64_t kPairRows = 12, kBehindPairs = 64;
 #endif
 
 }  // namespace heddle::cpu
