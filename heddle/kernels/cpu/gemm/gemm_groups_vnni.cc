@@ -10,11 +10,15 @@ namespace {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")
 
-// sum + four weights times the four activations at `a`, in each lane. By its intrinsic GCC 12
-// stores each sum after each product.
-inline void add_dot(__m512i& sum, __m512i weights, const char* a) {
-  const auto& four = *reinterpret_cast<const int*>(a);
-  __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(four));
+// sums + four weights times the four activations at `a`, in each lane; these are read once for both:
+// two loads a cycle are all that there are, and as many products. By its intrinsic GCC 12 stores
+// each sum after each product.
+inline void add_dots(__m512i (&sums)[2], __m512i w0, __m512i w1, const char* a) {
+  int four;
+  __builtin_memcpy(&four, a, sizeof four);
+  const __m512i x = _mm512_set1_epi32(four);
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[0]) : "v"(w0), "v"(x));
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[1]) : "v"(w1), "v"(x));
 }
 
 // Asks for weights before they are needed: memory in pages of 4 KB, as files are mapped, is not
@@ -57,23 +61,20 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
         const __m512i w0 = _mm512_xor_si512(x0, flip), w1 = _mm512_xor_si512(x1, flip);
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
-          add_dot(dots[r][0], w0, a + r * stride + 4 * step);
-          add_dot(dots[r][1], w1, a + r * stride + 4 * step);
+          add_dots(dots[r], w0, w1, a + r * stride + 4 * step);
         }
       } else {
         const __m512i mask = _mm512_set1_epi8(15);
         const __m512i low0 = _mm512_and_si512(x0, mask), low1 = _mm512_and_si512(x1, mask);
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
-          add_dot(dots[r][0], low0, a + r * stride + 4 * step);
-          add_dot(dots[r][1], low1, a + r * stride + 4 * step);
+          add_dots(dots[r], low0, low1, a + r * stride + 4 * step);
         }
         const __m512i high0 = _mm512_and_si512(_mm512_srli_epi16(x0, 4), mask);
         const __m512i high1 = _mm512_and_si512(_mm512_srli_epi16(x1, 4), mask);
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
-          add_dot(dots[r][0], high0, a + r * stride + kGroup / 2 + 4 * step);
-          add_dot(dots[r][1], high1, a + r * stride + kGroup / 2 + 4 * step);
+          add_dots(dots[r], high0, high1, a + r * stride + kGroup / 2 + 4 * step);
         }
       }
     }
