@@ -104,13 +104,19 @@ struct Columns {
 };
 
 // Calls f(columns) for each word of a panel, as it is packed or widened before.
-template <class F>
+template <bool kFetches, class F>
 inline void for_words(const char* b, int64_t inner, const F& f) {
   for (int64_t l = 0; l < inner; l += 32, b += 2048) {
-    for (int64_t word = 0; word < 16; ++word) f(Columns::widened(b + word * 64));
+    for (int64_t word = 0; word < 16; ++word) {
+      if constexpr (kFetches) {
+        _mm_prefetch(b + word * 64 + 4096, _MM_HINT_T0);
+        _mm_prefetch(b + word * 64 + 1024 + 4096, _MM_HINT_T0);
+      }
+      f(Columns::widened(b + word * 64));
+    }
   }
 }
-template <class F>
+template <bool, class F>
 inline void for_words(const float* b, int64_t inner, const F& f) {
   for (int64_t l = 0; l < inner; l += 2, b += 64) f(Columns::loaded(b));
 }
@@ -125,7 +131,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) out.begin(row + r, &sum[r][0], &sum[r][1]);
   const float *even = a.even, *odd = a.odd;
-  for_words(b, g.inner, [&](const Columns& columns) {
+  for_words<(rows <= 3)>(b, g.inner, [&](const Columns& columns) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
       const __m512 x = _mm512_set1_ps(even[r * Step::kRow]);
@@ -170,7 +176,7 @@ void block_of(const GemmBlock& g) {
     const auto of_strip = [&](int64_t column) { return widened + (column - strip) / 32 * floats; };
     for (int64_t column = strip; column < end && widens; column += 32) {
       float* to = of_strip(column);
-      for_words(packed(column), g.inner, [&](const Columns& x) { x.store(to), to += 64; });
+      for_words<false>(packed(column), g.inner, [&](const Columns& x) { x.store(to), to += 64; });
     }
     for (int64_t group = 0; group < g.c.rows; group += kRows) {
       const int64_t left = g.c.rows - group, count = left < kRows ? left : kRows;
