@@ -9,6 +9,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "tests/kernels/another_unit.h"
 #include "tests/kernels/attention_problem.h"
 // after targets.h
 #include "hwy/highway.h"
@@ -487,13 +488,16 @@ TEST(AttentionBackward, rows_outside_every_segment_stay_as_they_are) {
   });
 }
 
-TEST(AttentionWithoutAmx, bf16_holds_on_vectors) {
-  // In a child: a process has one unit for all its life.
-  if (matrix_unit() == MatrixUnit::vectors) GTEST_SKIP() << "here all tests run on vectors";
+TEST(AttentionByLesserUnits, bf16_holds_on_all_that_this_machine_has) {
+  // In children: a process has one unit for all its life.
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string filter = "'--gtest_filter=Attention.*:AttentionBackward.*'";
-  const std::string command = fmt::format("HEDDLE_MATRIX_UNIT=vectors '{}' {} 1>&2", self, filter);
-  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  for (const char* unit : {"vectors", "avx512_fma", "avx512_bf16"}) {
+    if (!kernel_test::is_another_here(unit)) continue;
+    const std::string command =
+        fmt::format("HEDDLE_MATRIX_UNIT={} '{}' {} 1>&2", unit, self, filter);
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
 }
 
 }  // namespace

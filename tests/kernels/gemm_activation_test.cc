@@ -96,7 +96,7 @@ TEST(Gemm, an_activation_behind_a_product_has_the_bits_of_its_own_kernel) {
 }
 
 // Sums of one and of several chunks of the inner dimension, which may wait in c.
-TEST(Gemm, what_is_added_may_be_c_itself) {
+TEST(Gemm, what_is_added_is_added_behind_the_product_and_may_be_c_itself) {
   for (const DType in : computed_dtypes()) {
     for (const DType out : {DType::f32, in}) {
       for (const int64_t k : {64, 1100, 2100}) {
@@ -105,6 +105,12 @@ TEST(Gemm, what_is_added_may_be_c_itself) {
         a.fill_normal(1), b.fill_normal(2), added.fill_normal(3);
         GemmArgs args{.a = a, .b = b, .c = apart, .transpose_b = true, .added = added};
         kernels().gemm(args);
+        Matrix sum(70, 96, out);
+        GemmArgs plain = args;
+        plain.added = {}, plain.c = sum;
+        kernels().gemm(plain);
+        kernels().add(sum, added, sum);
+        EXPECT_TRUE(apart == sum);
         args.c = added;
         kernels().gemm(args);
         EXPECT_TRUE(added == apart);

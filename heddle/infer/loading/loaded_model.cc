@@ -377,7 +377,7 @@ Precision resolve_precision(const std::string& name) {
   if (name == "bf16") return DType::bf16;
   check(name == "auto" || name == "int8", ErrorKind::usage,
         "`precision` is '{}'; it must be f32, bf16, int8 or auto", name);
-  return {has_bf16_products() ? DType::bf16 : DType::f32, name == "int8"};
+  return {has_bf16_instructions() ? DType::bf16 : DType::f32, name == "int8"};
 }
 
 std::string precision_name(const Precision& precision) {

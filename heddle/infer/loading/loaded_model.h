@@ -117,7 +117,7 @@ std::vector<std::string> files_beside_weights();
 /// Copies those that are there, each atomically. Errors: system.
 void copy_files_beside_weights(const std::string& from, const std::string& to);
 
-/// "f32", "bf16", "auto": bf16 where the CPU multiplies it natively (AVX-512 BF16 or AMX), else
+/// "f32", "bf16", "auto": bf16 where the CPU has instructions for it (AVX-512 BF16 or AMX), else
 /// f32; or "int8": products with weights in int8, all else as auto has it.
 /// Errors: usage for any other name.
 Precision resolve_precision(const std::string& name);

@@ -45,9 +45,9 @@ MatrixUnit of_this_machine() {
 #endif
 }
 
-// Whether a dot product of bf16 pairs takes longer than the FMA that do the same: so on Intel's
-// cores that also have AVX512-FP16 (leaf 7, EDX bit 23), whose units are made for tiles: 0.74 ns
-// against 4 x 0.09 (model 207, 2026-11). Those of AMD take 0.5 times as long as their FMA.
+// Whether a dot product of bf16 pairs takes longer than the two FMA that do the same: so on Intel's
+// cores that also have AVX512-FP16 (leaf 7, EDX bit 23) and are made for tiles: 0.74 ns against
+// 0.36 (model 207, 2026-11). On AMD's it takes half as long as these.
 bool has_slow_dots() {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -57,8 +57,8 @@ bool has_slow_dots() {
 #endif
 }
 
-MatrixUnit fastest_of_this_machine() {
-  const MatrixUnit best = of_this_machine();
+// The fastest up to `best`, which the machine has.
+MatrixUnit fastest(MatrixUnit best) {
   return best == MatrixUnit::avx512_bf16 && has_slow_dots() ? MatrixUnit::avx512_fma : best;
 }
 
@@ -83,15 +83,16 @@ std::string_view choose_vectors(bool is_limited) {
 
 // As HEDDLE_MATRIX_UNIT wants it, where it is set, of what this machine has.
 Chosen choose(std::string_view wanted) {
-  if (wanted.empty()) return {fastest_of_this_machine(), choose_vectors(false)};
+  const MatrixUnit best = of_this_machine();
+  if (wanted.empty()) return {fastest(best), choose_vectors(false)};
   if (wanted == kNarrow) return {MatrixUnit::vectors, choose_vectors(true)};
   const auto it = std::find(kNames.begin(), kNames.end(), wanted);
   check(it != kNames.end(), ErrorKind::usage,
         "HEDDLE_MATRIX_UNIT is '{}'; it must be avx2, vectors, avx512_vnni, avx512_fma, "
         "avx512_bf16 or amx",
         wanted);
-  return {std::min(of_this_machine(), static_cast<MatrixUnit>(it - kNames.begin())),
-          choose_vectors(false)};
+  const auto most = static_cast<MatrixUnit>(it - kNames.begin());
+  return {most > best ? fastest(best) : most, choose_vectors(false)};
 }
 
 const Chosen& chosen() {
@@ -105,6 +106,13 @@ const Chosen& chosen() {
 }  // namespace
 
 MatrixUnit matrix_unit() { return chosen().unit; }
+bool is_of_amd() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amd");
+#else
+  return false;
+#endif
+}
 std::string_view vector_set() { return chosen().vectors; }
 
 std::string_view matrix_unit_name(MatrixUnit unit) { return kNames[static_cast<size_t>(unit)]; }

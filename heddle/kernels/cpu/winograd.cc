@@ -1,5 +1,4 @@
-// The transforms around Winograd's products, 16 channels at a time, for CPUs whose products of bf16
-// are AVX-512's or AMX's: others widen bf16.
+// The transforms around Winograd's products, 16 channels at a time, for CPUs with AVX-512 BF16.
 #include "heddle/kernels/winograd.h"
 
 #include <algorithm>
@@ -279,12 +278,12 @@ namespace heddle {
 // products take windows as they lie, at up to 2,600.
 bool winograd_is_faster(int64_t in, int64_t out, bool trains) {
   if (matrix_unit() == MatrixUnit::amx && !trains) return false;
-  return has_bf16_products() && std::min(in, out) >= 64;
+  return has_bf16_instructions() && std::min(in, out) >= 64;
 }
 
 WinogradKernels WinogradKernels::of_cpu() {
 #if defined(__x86_64__)
-  if (has_bf16_products()) {
+  if (has_bf16_instructions()) {
     return {cpu::winograd_inputs, cpu::winograd_outputs, cpu::winograd_outputs_backward,
             cpu::winograd_weights, cpu::winograd_weights_backward};
   }

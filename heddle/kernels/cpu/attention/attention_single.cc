@@ -25,7 +25,7 @@ namespace {
 // token of GPT-2 after 64 others is 1.1 million, which one thread took 36 us for (EPYC, Zen 4).
 constexpr double kSingleGroupWork = 3e5;
 
-// Where dot products add up, so many queries that see all keys, as a beam's see a source, go so
+// Where vectors add up, so many queries that see all keys, as a beam's see a source, go so
 // many together: keys are turned and values joined in registers once for all of them.
 constexpr int64_t kFewQueries = 8, kTogether = 4;
 
@@ -144,7 +144,7 @@ struct ByFma {
   }
 };
 
-/// Sums as dot products make them, of pairs of bf16 in one word, one pair after the other.
+/// Sums as vectors make them, of pairs of bf16 in one word, one pair after the other.
 template <class Pairs>
 struct PairOrder {
   using Element = int;

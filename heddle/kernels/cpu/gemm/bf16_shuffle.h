@@ -1,4 +1,4 @@
-// Shuffles of bf16 that bring matrices into the order of the matrix units (AMX, AVX-512 BF16).
+// Shuffles of bf16 that bring matrices into the order of the matrix units, and widening.
 #pragma once
 
 #if defined(__x86_64__)

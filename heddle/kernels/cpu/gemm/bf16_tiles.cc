@@ -8,7 +8,7 @@
 
 namespace heddle::cpu {
 
-bool has_tiles() { return has_bf16_products(); }
+bool has_tiles() { return has_bf16_instructions(); }
 
 #if defined(__x86_64__)
 #pragma GCC push_options

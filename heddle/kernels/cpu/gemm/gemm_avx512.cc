@@ -12,8 +12,11 @@ namespace {
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")
 
 // The two halves of a panel's 2 KB are read one behind the other, not side by side: lines in their
-// order, which is what the processor fetches ahead (AMD Zen 4, one row times weights in memory: 14
-// -> 28 GB/s a thread, where plain reads give 30; 2026-11).
+// order, which is what AMD's cores fetch ahead (Zen 4, one row times weights in memory: 14 -> 28
+// GB/s a thread, where plain reads give 30; 2026-11). But for more rows in int8 on Intel's, whose
+// two loads a cycle are as many as products: side by side they read each number of a once for both
+// (model 207, 1,024 rows 565 -> 660 GFLOP/s).
+constexpr int kFewSideBySide = 4;
 
 // What differs between the formats.
 struct PairsOfBf16 {
@@ -70,7 +73,7 @@ struct Ahead {
   }
 };
 
-template <class Format, bool kPacked, int kRows>
+template <class Format, bool kPacked, bool kSideBySide, int kRows>
 __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, const char* b,
                                                 const typename Format::Out& out,
                                                 const Ahead& ahead) {
@@ -84,10 +87,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   [[maybe_unused]] const char* const begin = b;
   for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
     if constexpr (Format::kBytes == 1) ahead.fetch(b - begin);
-    // Of several rows each number is read once for both halves: two loads a cycle are all that
-    // there are, and as many products (Xeon of 2023, 1,024 rows in int8 565 -> 660 GFLOP/s;
-    // 2026-11).
-    constexpr int kTogether = Format::kBytes == 1 && kRows > kFewForFetches ? 2 : 1;
+    constexpr int kTogether = kSideBySide && kRows > kFewSideBySide ? 2 : 1;
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half += kTogether) {
       for (int64_t word = 0; word < 16; ++word) {  // four bytes of a row
@@ -162,7 +162,7 @@ __attribute__((noinline)) void rows_times_panels(const GemmBlock& g, int64_t col
 }
 
 // Rows [first, end) of c, columns [column, column + 32).
-template <class Format, bool kPacked>
+template <class Format, bool kPacked, bool kSideBySide>
 void panel(const GemmBlock& g, int64_t column, int64_t first, int64_t end) {
   const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
   const typename Format::Out out(g, column, b);
@@ -171,7 +171,7 @@ void panel(const GemmBlock& g, int64_t column, int64_t first, int64_t end) {
   const auto rows = [&]<int kRows>(int64_t row) {
     Ahead ahead;  // each of the rows asks for a like part
     if (next != nullptr) ahead = {next, 32 * row / end, 32 * (row + kRows) / end};
-    rows_times_panel<Format, kPacked, kRows>(g, row, b, out, ahead);
+    rows_times_panel<Format, kPacked, kSideBySide, kRows>(g, row, b, out, ahead);
   };
   const int64_t group = kPacked ? kGroupRows : end - first;
   for (; first < end; first += group) {
@@ -182,7 +182,7 @@ void panel(const GemmBlock& g, int64_t column, int64_t first, int64_t end) {
 // Panel by panel, each in the first-level cache, with all rows. Where something is added that comes
 // from memory, and all panels fit into the second level: a few rows after the other, so that it
 // comes in long pieces.
-template <class Format, bool kPacked = false>
+template <class Format, bool kPacked = false, bool kSideBySide = false>
 void block(const GemmBlock& g) {
   constexpr int64_t kFits = 160 << 10, kFew = 12;
   const int64_t rows = g.c.rows;
@@ -201,7 +201,7 @@ void block(const GemmBlock& g) {
   for (int64_t row = 0; row < rows; row += step) {
     const int64_t end = row + step < rows ? row + step : rows;
     for (int64_t column = done; column < g.c.width; column += 32) {
-      panel<Format, kPacked>(g, column, row, end);
+      panel<Format, kPacked, kSideBySide>(g, column, row, end);
     }
   }
 }
@@ -270,7 +270,8 @@ const GemmCode& gemm_avx512_bf16() {
   return code;
 }
 const GemmCode& gemm_int8_vnni() {
-  static const GemmCode code = int8_code(1, -128, block<FoursOfInt8>);
+  static const GemmCode code =
+      int8_code(1, -128, is_of_amd() ? block<FoursOfInt8> : block<FoursOfInt8, false, true>);
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include "hwy/foreach_target.h"
 //
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -238,7 +239,11 @@ GemmCode code() {
 }  // namespace
 
 const GemmCode& gemm_f32_code() {
+#if HWY_TARGET == HWY_AVX3
+  static const GemmCode the_code = is_of_amd() ? code<float>() : gemm_avx512_f32(code<float>());
+#else
   static const GemmCode the_code = code<float>();
+#endif
   return the_code;
 }
 const GemmCode& gemm_f32_rounding_code() {

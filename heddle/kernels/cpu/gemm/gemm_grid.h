@@ -41,9 +41,9 @@ struct GemmGrid {
     row_blocks = parts_of(sizes.m, rows);
     ranges = std::clamp<int64_t>(wanted / row_blocks, 1, sizes.panels);
     range = parts_of(sizes.panels, ranges);
-    // Sums that grow chunk by chunk of the inner dimension stay in the second-level cache
+    // Sums that grow in c chunk by chunk of the inner dimension stay in the second-level cache
     // meanwhile: measured in f32, whose rows need no copy for each range.
-    if (sizes.inner > code.inner_chunk && code.packed == DType::f32) {
+    if (sizes.inner > code.inner_chunk && code.packed == DType::f32 && !code.keeps_sums) {
       constexpr int64_t kSums = 128 << 10;  // bytes
       const int64_t of_panel = rows * code.columns * static_cast<int64_t>(sizeof(float));
       range = std::clamp<int64_t>(kSums / of_panel, 1, range);

@@ -24,9 +24,9 @@ inline void add_dots(__m512i (&sums)[2], __m512i w0, __m512i w1, const char* a) 
 // Asks for weights before they are needed: memory in pages of 4 KB, as files are mapped, is not
 // read ahead beyond the page. Distance and cache were chosen by one row times 3072 x 768, groups of
 // 32, 40 such matrices, on one thread of an EPYC (Zen 4) that others loaded, CPU time, 2026-11.
-// Shares of plain reads with 2 KB into the first-level cache, and as they are chosen: 4 bits 87 and
-// 96 %, 8 bits 64 and 93 %. Intel's cores (model 207, two threads, GPT-2) take 8 bits 5 to 12 %
-// faster from 4 KB ahead in the first level, 3 % from there in the second.
+// Shares of plain reads with 2 KB into the first-level cache, and as they are chosen, 4 bits far, 8
+// bits not: 87 and 96 %, 64 and 93 %. Intel's cores (model 207, two threads, GPT-2) take 8 bits 5
+// to 12 % faster from 4 KB ahead in the first level, 3 % from there in the second.
 template <bool kFar>
 void prefetch(const char* b) {
   constexpr int64_t kAhead = kFar ? 4096 : 2048;
@@ -112,10 +112,10 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_groups_vnni(int bits, int64_t group) {
-  static const bool is_zen = matrix_unit() == MatrixUnit::avx512_bf16;
+  static const bool is_amd = is_of_amd();
   static const GroupsCodes codes =
-      groups_codes(true, {block<4, 32>, block<4, 64>, is_zen ? block<8, 32, false> : block<8, 32>,
-                          is_zen ? block<8, 64, false> : block<8, 64>});
+      groups_codes(true, {block<4, 32>, block<4, 64>, is_amd ? block<8, 32, false> : block<8, 32>,
+                          is_amd ? block<8, 64, false> : block<8, 64>});
   return code_of(codes, bits, group);
 }
 

@@ -70,7 +70,8 @@ struct PanelOut {
   const GemmBlock* g;
   int64_t column;
   __mmask16 low, high;  ///< the columns that c has
-  bool has_bf16 = has_bf16_products();
+  bool is_whole;        ///< whether it has all
+  bool has_bf16 = has_bf16_instructions();
   __m512 bias_low, bias_high;
 
   PanelOut(const GemmBlock& block, int64_t first) : g(&block), column(first) {
@@ -78,7 +79,7 @@ struct PanelOut {
     const auto mask = [](int64_t n) {
       return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
     };
-    low = mask(left), high = mask(left - 16);
+    low = mask(left), high = mask(left - 16), is_whole = left >= 32;
     bias_low = bias_high = _mm512_setzero_ps();
     if (block.bias != nullptr) {
       bias_low = _mm512_maskz_loadu_ps(low, block.bias + first);
@@ -111,7 +112,6 @@ struct PanelOut {
       _mm512_mask_storeu_ps(c + 16, high, b);
     } else {
       const auto columns = static_cast<__mmask32>(low | static_cast<uint32_t>(high) << 16);
-      const bool is_whole = columns == ~__mmask32{0};
       __m512i both = rounded(a, b, has_bf16);
       if (g->added.data != nullptr) {
         const uint16_t* const at = g->added.row<uint16_t>(row) + column;
@@ -190,8 +190,8 @@ void write_whole_rows(const PanelOut& out, int64_t row, int64_t rows, const F& s
 template <class F>
 void write_rows(const PanelOut& out, int64_t row, int64_t rows, const F& sums) {
   const GemmBlock& g = *out.g;
-  const bool is_whole = out.low == 0xffff && out.high == 0xffff, adds = g.added.data != nullptr;
-  if (!is_whole || (adds && g.gelu != nullptr) || g.c.dtype != DType::bf16 || !out.has_bf16) {
+  const bool adds = g.added.data != nullptr;
+  if (!out.is_whole || (adds && g.gelu != nullptr) || g.c.dtype != DType::bf16 || !out.has_bf16) {
     for (int64_t i = 0; i < rows; ++i) {
       const RowOfSums s = sums(i);
       out.write(row + i, s.low, s.high);
