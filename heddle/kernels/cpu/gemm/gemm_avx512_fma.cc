@@ -1,10 +1,10 @@
-// Matrix products of f32 and of bf16 by the FMA of AVX-512. f32: on Intel's cores, whose first-level
-// cache need not hold a panel. bf16: for CPUs without dot products of bf16 pairs,
-// and for those that take longer over one of these than over the FMA that do the same (Intel's
-// Xeons since 2023, where AMX is not to be had: 12 dot products 8.9 ns, the 24 FMA 4.4; 2026-11).
-// Factors stay bf16 in memory: rows of a are widened a few at a time, panels in registers or, for
-// many rows, before. Along the inner dimension a sum grows element by element, so that chunks, rows
-// beside it and panels change none of its bits.
+// Matrix products of f32 and of bf16 by the FMA of AVX-512. f32: on Intel's cores, whose
+// first-level cache need not hold a panel. bf16: for CPUs without dot products of bf16 pairs, and
+// for those that take longer over one of these than over the FMA that do the same (Intel's Xeons
+// since 2023, where AMX is not to be had: 12 dot products 8.9 ns, the 24 FMA 4.4; 2026-11). Factors
+// stay bf16 in memory: rows of a are widened a few at a time, panels in registers or, for many
+// rows, before. Along the inner dimension a sum grows element by element and then chunk by chunk,
+// so that rows beside it and panels change none of its bits.
 #if defined(__x86_64__)
 #include "heddle/kernels/cpu/gemm/bf16_shuffle.h"
 #include "heddle/kernels/cpu/gemm/gemm_panel.h"
@@ -26,8 +26,8 @@ struct alignas(64) RowsOfBlock {
   float numbers[2 * kHalf];
 };
 
-// Floats from the even element to the odd one, from one row and from one word to the next. Rows that
-// lie apart do not lie a multiple of 4 KB apart.
+// Floats from the even element to the odd one, from one row and from one word to the next. Rows
+// that lie apart do not lie a multiple of 4 KB apart.
 template <class T, bool kPacked>
 struct Steps {
   static constexpr bool kIsWidened = std::is_same_v<T, bf16>;
@@ -71,18 +71,20 @@ struct SumsOfPanel : PanelOut {
   bool is_plain;   // whether they go to c with their bias alone
   SumsOfPanel(const GemmBlock& block, int64_t first)
       : PanelOut(block, first), waiting(block.sums + first / 32 * rows_of_sums(block) * 32) {
-    is_plain = is_whole && block.c.dtype == DType::f32 &&
-               block.added.data == nullptr && !block.relu;
+    is_plain =
+        is_whole && block.c.dtype == DType::f32 && block.added.data == nullptr && !block.relu;
   }
 
-  void begin(int64_t row, __m512* first, __m512* second) const {
-    *first = *second = _mm512_setzero_ps();
+  // What the sums of a row of this chunk are added to: shorter chains round less.
+  RowOfSums before(int64_t row) const {
+    RowOfSums sums = {_mm512_setzero_ps(), _mm512_setzero_ps()};
     if (!g->begins) {
-      *first = _mm512_load_ps(waiting + row * 32);
-      *second = _mm512_load_ps(waiting + row * 32 + 16);
+      sums.low = _mm512_load_ps(waiting + row * 32);
+      sums.high = _mm512_load_ps(waiting + row * 32 + 16);
     } else if (g->accumulate) {
-      load(row, first, second);
+      load(row, &sums.low, &sums.high);
     }
+    return sums;
   }
   // sums: [rows, 32], with their bias
   void end(int64_t row, int64_t rows, const float* sums) const {
@@ -157,7 +159,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   using Step = Steps<T, kPacked>;
   __m512 sum[rows][2];
 #pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) out.begin(row + r, &sum[r][0], &sum[r][1]);
+  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
   const auto add = [&](const float* of_row, const __m512(&columns)[2]) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
@@ -176,6 +178,14 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
       const float* const last = b + (g.inner - 1) * 32;
       const __m512 columns[2] = {_mm512_load_ps(last), _mm512_load_ps(last + 16)};
       add(a, columns);
+    }
+  }
+  if (!g.begins || g.accumulate) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const RowOfSums before = out.before(row + r);
+      sum[r][0] = _mm512_add_ps(before.low, sum[r][0]);
+      sum[r][1] = _mm512_add_ps(before.high, sum[r][1]);
     }
   }
   alignas(64) float done[rows * 32];
@@ -199,8 +209,9 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
 }
 
 // Panels that go with all rows before the next ones do: as f32 they take half a megabyte, and the
-// second-level cache gives what the FMA ask for, two vectors in 12 cycles. Where bf16 has fewer rows
-// than are worth the stores, its panels are widened in registers: 160 GFLOP/s of 176 (one thread).
+// second-level cache gives what the FMA ask for, two vectors in 12 cycles. Where bf16 has fewer
+// rows than are worth the stores, its panels are widened in registers: 160 GFLOP/s of 176 (one
+// thread).
 constexpr int64_t kStrip = 8, kWorthWidening = 3 * kRows;
 
 template <class T, bool kPacked>
