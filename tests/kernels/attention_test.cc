@@ -7,7 +7,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "tests/kernels/another_unit.h"
 #include "tests/kernels/attention_problem.h"
@@ -489,14 +488,11 @@ TEST(AttentionBackward, rows_outside_every_segment_stay_as_they_are) {
 }
 
 TEST(AttentionByLesserUnits, bf16_holds_on_all_that_this_machine_has) {
-  // In children: a process has one unit for all its life.
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string filter = "'--gtest_filter=Attention.*:AttentionBackward.*'";
-  for (const char* unit : {"vectors", "avx512_fma", "avx512_bf16"}) {
-    if (!kernel_test::is_another_here(unit)) continue;
-    const std::string command =
-        fmt::format("HEDDLE_MATRIX_UNIT={} '{}' {} 1>&2", unit, self, filter);
-    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  const std::string run = " " + self + " --gtest_filter=Attention.*:AttentionBackward.* 1>&2";
+  for (const std::string unit : {"vectors", "avx512_fma", "avx512_bf16"}) {
+    const bool runs = kernel_test::is_another_here(unit);
+    EXPECT_EQ(runs ? std::system(("HEDDLE_MATRIX_UNIT=" + unit + run).c_str()) : 0, 0) << unit;
   }
 }
 

@@ -131,13 +131,13 @@ struct AmxOrder {
 };
 
 // sum plus the products of a pair of bf16 with 16 of them.
-struct ByDots {
+struct PairsByDots {
   static __m512 add(__m512 sum, int word, __m512i words) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_set1_epi32(word)),
                             reinterpret_cast<__m512bh>(words));
   }
 };
-struct ByFma {
+struct PairsByFma {
   static __m512 add(__m512 sum, int word, __m512i words) {
     const __m512i both = _mm512_set1_epi32(word);
     return _mm512_fmadd_ps(odd(both), odd(words), _mm512_fmadd_ps(even(both), even(words), sum));
@@ -377,8 +377,8 @@ void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kSingleGroupWork);
   plan_forward(plan, args, kTogether, {.queries = 8, .keys = 16});
   const bool is_amx = matrix_unit() == MatrixUnit::amx;
-  const auto& run = matrix_unit() == MatrixUnit::avx512_bf16 ? run_pairs<PairOrder<ByDots>>
-                                                             : run_pairs<PairOrder<ByFma>>;
+  const auto& run = matrix_unit() == MatrixUnit::avx512_bf16 ? run_pairs<PairOrder<PairsByDots>>
+                                                             : run_pairs<PairOrder<PairsByFma>>;
   plan.run([&](const ItemGroup& group) {
     if (!is_amx) {
       for (const AttentionItem& item : group) run(args, item);

@@ -58,14 +58,10 @@ const GemmCode& code_for(const QuantizedRows& b) {
 
 const GemmCode& code_for(DType dtype) {
 #if defined(__x86_64__)
-  if (dtype == DType::bf16) {
-    switch (matrix_unit()) {
-      case MatrixUnit::amx: return cpu::gemm_amx();
-      case MatrixUnit::avx512_bf16: return cpu::gemm_avx512_bf16();
-      case MatrixUnit::avx512_fma:
-      case MatrixUnit::avx512_vnni: return cpu::gemm_avx512_fma();
-      case MatrixUnit::vectors: break;
-    }
+  if (dtype == DType::bf16 && matrix_unit() != MatrixUnit::vectors) {
+    return matrix_unit() == MatrixUnit::amx           ? cpu::gemm_amx()
+           : matrix_unit() == MatrixUnit::avx512_bf16 ? cpu::gemm_avx512_bf16()
+                                                      : cpu::gemm_avx512_fma();
   }
 #endif
   return dtype == DType::bf16 ? cpu::gemm_f32_rounding() : cpu::gemm_f32();

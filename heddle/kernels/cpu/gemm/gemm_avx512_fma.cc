@@ -29,7 +29,7 @@ struct alignas(64) RowsOfBlock {
 // Floats from the even element to the odd one, from one row and from one word to the next. Rows
 // that lie apart do not lie a multiple of 4 KB apart.
 template <class T, bool kPacked>
-struct Steps {
+struct NumberSteps {
   static constexpr bool kIsWidened = std::is_same_v<T, bf16>;
   static constexpr int64_t kOdd = kIsWidened ? RowsOfBlock::kHalf : kPacked ? kRows : 1;
   static constexpr int64_t kRow = kPacked ? 1 : (kIsWidened ? kChunk / 2 : kChunk) + 16;
@@ -59,7 +59,7 @@ const float* numbers_of(const GemmBlock& g, int64_t row, int64_t rows) {
   } else {
     for (int64_t r = 0; r < rows; ++r) {
       take_numbers(static_cast<const T*>(g.a) + (row + r) * g.a_stride, g.inner,
-                   to + r * Steps<T, kPacked>::kRow);
+                   to + r * NumberSteps<T, kPacked>::kRow);
     }
   }
   return to;
@@ -100,11 +100,11 @@ struct SumsOfPanel : PanelOut {
 };
 
 // The 32 columns of a word of a panel: of its even element, then of its odd one.
-struct Columns {
+struct WordColumns {
   __m512 even[2], odd[2];
 
-  static Columns widened(const char* word) {
-    Columns x;
+  static WordColumns widened(const char* word) {
+    WordColumns x;
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       const __m512i both = _mm512_loadu_si512(word + half * 1024);
@@ -112,7 +112,7 @@ struct Columns {
     }
     return x;
   }
-  static Columns loaded(const float* word) {
+  static WordColumns loaded(const float* word) {
     return {{_mm512_load_ps(word), _mm512_load_ps(word + 16)},
             {_mm512_load_ps(word + 32), _mm512_load_ps(word + 48)}};
   }
@@ -137,7 +137,7 @@ inline void for_words(const char* b, int64_t inner, const F& f) {
         _mm_prefetch(b + kAhead + word * 64, _MM_HINT_T0);
         _mm_prefetch(b + kAhead + word * 64 + 1024, _MM_HINT_T0);
       }
-      f(Columns::widened(b + word * 64));
+      f(WordColumns::widened(b + word * 64));
     }
   }
 }
@@ -148,7 +148,7 @@ inline void for_words(const float* b, int64_t inner, const F& f) {
       const char* const at = reinterpret_cast<const char*>(b) + 2 * kAhead;
       for (int line = 0; line < 4; ++line) _mm_prefetch(at + 64 * line, _MM_HINT_T0);
     }
-    f(Columns::loaded(b));
+    f(WordColumns::loaded(b));
   }
 }
 
@@ -156,7 +156,7 @@ inline void for_words(const float* b, int64_t inner, const F& f) {
 template <class T, bool kPacked, class Panel, int rows>
 __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, const float* a,
                                                 const Panel* b, const SumsOfPanel& out) {
-  using Step = Steps<T, kPacked>;
+  using Step = NumberSteps<T, kPacked>;
   __m512 sum[rows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
@@ -168,7 +168,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
       sum[r][1] = _mm512_fmadd_ps(x, columns[1], sum[r][1]);
     }
   };
-  for_words<(rows <= kFewRows)>(b, g.inner, [&](const Columns& columns) {
+  for_words<(rows <= kFewRows)>(b, g.inner, [&](const WordColumns& columns) {
     add(a, columns.even);
     add(a + Step::kOdd, columns.odd);
     a += Step::kWord;
@@ -230,7 +230,8 @@ void block_of(const GemmBlock& g) {
     const auto of_strip = [&](int64_t column) { return widened + (column - strip) / 32 * floats; };
     for (int64_t column = strip; column < end && widens; column += 32) {
       float* to = of_strip(column);
-      for_words<false>(packed(column), g.inner, [&](const Columns& x) { x.store(to), to += 64; });
+      for_words<false>(packed(column), g.inner,
+                       [&](const WordColumns& x) { x.store(to), to += 64; });
     }
     for (int64_t group = 0; group < g.c.rows; group += kRows) {
       const int64_t left = g.c.rows - group, count = left < kRows ? left : kRows;
