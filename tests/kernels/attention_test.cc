@@ -489,7 +489,7 @@ TEST(AttentionBackward, rows_outside_every_segment_stay_as_they_are) {
 
 TEST(AttentionByLesserUnits, bf16_holds_on_all_that_this_machine_has) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string run = " " + self + " --gtest_filter=Attention.*:AttentionBackward.* 1>&2";
+  const std::string run = " '" + self + "' '--gtest_filter=Attention.*:AttentionBackward.*' 1>&2";
   for (const std::string unit : {"vectors", "avx512_fma", "avx512_bf16"}) {
     const bool runs = kernel_test::is_another_here(unit);
     EXPECT_EQ(runs ? std::system(("HEDDLE_MATRIX_UNIT=" + unit + run).c_str()) : 0, 0) << unit;

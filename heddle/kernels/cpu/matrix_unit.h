@@ -24,7 +24,8 @@ MatrixUnit matrix_unit();
 inline bool has_bf16_instructions() { return matrix_unit() >= MatrixUnit::avx512_fma; }
 /// "vectors", "avx512_vnni", "avx512_fma", "avx512_bf16" or "amx".
 std::string_view matrix_unit_name(MatrixUnit unit);
-/// Whether this CPU is AMD's, whose cores fetch ahead and load in other ways than Intel's.
+/// Whether this CPU is AMD's, whose cores fetch ahead and load in other ways than Intel's. With
+/// AVX-512, products in f32 are summed in other chunks there: other bits.
 bool is_of_amd();
 /// The instructions of the vectors of all kernels: "avx512", "avx2", "sse4" or "generic".
 std::string_view vector_set();

@@ -310,6 +310,7 @@ std::vector<Tensor> StateFolder::average(const std::deque<KeptWeights>& kept,
 
 std::string machine_signature(DType compute) {
   std::string isa(vector_set());
+  if (vector_set() == "avx512" && !is_of_amd()) isa += "-intel";  // sums f32 in other chunks
   if (compute == DType::bf16) isa += "+" + std::string(matrix_unit_name(matrix_unit()));
   return isa + " " + dtype_name(compute);
 }

@@ -351,8 +351,9 @@ class Single : HeadItem {
   float* sums_;  // weighted values
 };
 
-template <class Order>
+template <class Pairs>
 void run_pairs(const AttentionArgs& args, const AttentionItem& item) {
+  using Order = PairOrder<Pairs>;
   switch (item.q_end - item.q_begin) {
     case 1: return Single<Order, 1>(args, item).run(args.q, args.o);
     case 2: return Single<Order, 2>(args, item).run(args.q, args.o);
@@ -377,8 +378,8 @@ void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kSingleGroupWork);
   plan_forward(plan, args, kTogether, {.queries = 8, .keys = 16});
   const bool is_amx = matrix_unit() == MatrixUnit::amx;
-  const auto& run = matrix_unit() == MatrixUnit::avx512_bf16 ? run_pairs<PairOrder<PairsByDots>>
-                                                             : run_pairs<PairOrder<PairsByFma>>;
+  const auto& run =
+      matrix_unit() == MatrixUnit::avx512_bf16 ? run_pairs<PairsByDots> : run_pairs<PairsByFma>;
   plan.run([&](const ItemGroup& group) {
     if (!is_amx) {
       for (const AttentionItem& item : group) run(args, item);

@@ -31,9 +31,7 @@ struct Bf16 {
     }
     // Where tiles of sums lie in c as they are; null where they do not.
     float* in_place(int64_t row) const {
-      const bool is_plain = g->c.dtype == DType::f32 && is_whole && g->bias == nullptr &&
-                            g->added.data == nullptr && !g->relu;
-      return is_plain ? g->c.row<float>(row) + column : nullptr;
+      return is_plain() && g->bias == nullptr ? g->c.row<float>(row) + column : nullptr;
     }
   };
 };

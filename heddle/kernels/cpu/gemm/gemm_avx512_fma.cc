@@ -68,12 +68,8 @@ const float* numbers_of(const GemmBlock& g, int64_t row, int64_t rows) {
 // Where sums of rows of a panel come from, and where they go.
 struct SumsOfPanel : PanelOut {
   float* waiting;  // those of the chunks before, and then of these, too
-  bool is_plain;   // whether they go to c with their bias alone
   SumsOfPanel(const GemmBlock& block, int64_t first)
-      : PanelOut(block, first), waiting(block.sums + first / 32 * rows_of_sums(block) * 32) {
-    is_plain =
-        is_whole && block.c.dtype == DType::f32 && block.added.data == nullptr && !block.relu;
-  }
+      : PanelOut(block, first), waiting(block.sums + first / 32 * rows_of_sums(block) * 32) {}
 
   // What the sums of a row of this chunk are added to: shorter chains round less.
   RowOfSums before(int64_t row) const {
@@ -122,9 +118,8 @@ struct WordColumns {
   }
 };
 
-// Products of so few rows wait for weights, which are fetched so many bytes ahead: GPT-2's tokens
-// 99
-// -> 112 a second, all that plain reads give (two threads).
+// Products of so few rows wait for weights, which are fetched so many bytes ahead: 99 -> 112 tokens
+// of GPT-2 a second, all that plain reads give (two threads).
 constexpr int kFewRows = 3;
 constexpr int64_t kAhead = 4096;
 
@@ -191,6 +186,7 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
   alignas(64) float done[rows * 32];
   float* to = out.waiting + row * 32;
   int64_t stride = 32;
+  const bool is_plain = g.ends && out.is_plain();
   if (g.ends) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
@@ -198,14 +194,14 @@ __attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row,
       sum[r][1] = _mm512_add_ps(sum[r][1], out.bias_high);
     }
     to = done;
-    if (out.is_plain) to = g.c.row<float>(row) + out.column, stride = g.c.stride;
+    if (is_plain) to = g.c.row<float>(row) + out.column, stride = g.c.stride;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
     _mm512_storeu_ps(to + r * stride, sum[r][0]);
     _mm512_storeu_ps(to + r * stride + 16, sum[r][1]);
   }
-  if (g.ends && !out.is_plain) out.end(row, rows, done);
+  if (g.ends && !is_plain) out.end(row, rows, done);
 }
 
 // Panels that go with all rows before the next ones do: as f32 they take half a megabyte, and the

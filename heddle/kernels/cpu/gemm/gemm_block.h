@@ -124,7 +124,8 @@ const GemmCode& gemm_groups(int bits, int64_t group);
 #if defined(__x86_64__)
 const GemmCode& gemm_avx512_bf16();
 const GemmCode& gemm_avx512_fma();
-/// The code for f32 of vectors of 512 bits, whose packed forms stay: groups of kPairRows rows.
+/// `code`, that of f32 by vectors of 512 bits, with blocks of another kind over its packed forms:
+/// panels of 32 columns, groups of kPairRows rows.
 GemmCode gemm_avx512_f32(GemmCode code);
 const GemmCode& gemm_amx();
 const GemmCode& gemm_int8_vnni();

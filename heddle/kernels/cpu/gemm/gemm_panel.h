@@ -86,6 +86,10 @@ struct PanelOut {
       bias_high = _mm512_maskz_loadu_ps(high, block.bias + first + 16);
     }
   }
+  /// Whether sums go to c as they are, with their bias alone.
+  bool is_plain() const {
+    return is_whole && g->c.dtype == DType::f32 && g->added.data == nullptr && !g->relu;
+  }
   /// Sums that c holds already.
   void load(int64_t row, __m512* a, __m512* b) const {
     const float* c = g->c.row<float>(row) + column;
