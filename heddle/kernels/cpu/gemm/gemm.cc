@@ -99,7 +99,9 @@ struct Plan {
 };
 
 bool blocks_pack_both(const Plan& plan, const GemmArgs& g) {
-  return g.transpose_a && plan.code.inner_of_both > 0 && plan.filled_k > plan.code.inner_chunk;
+  const cpu::PacksOfBoth& both = plan.code.of_both;
+  return g.transpose_a && both.inner > 0 && plan.filled_k > plan.code.inner_chunk &&
+         plan.m * plan.n <= both.most;
 }
 
 // Packs panel p of the whole b, or `inner` of its inner elements from l on.
@@ -297,7 +299,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const Rows c = g.pre_activation.data == nullptr ? result : of_block(g.pre_activation);
   GemmBlock block{.goes_on = goes_on};
   const bool packs_both = blocks_pack_both(plan, g);
-  const int64_t chunk = packs_both ? code.inner_of_both : code.chunk_of(plan.filled_k);
+  const int64_t chunk = packs_both ? code.of_both.inner : code.chunk_of(plan.filled_k);
   const bool has_chunks = plan.filled_k > chunk;
   const bool is_long = has_chunks && !code.keeps_sums && c.dtype != DType::f32;
   const bool may_have_gelu = code.has_gelu && !is_long && c.dtype == DType::bf16;

@@ -341,7 +341,7 @@ const GemmCode& gemm_amx() {
     c.past_caches = kPastCaches, c.past_caches_of_constant = kPastCachesOfConstant;
     c.fetches = true, c.has_gelu = true, c.keeps_sums = true;
     c.has_windows = true;
-    c.inner_of_both = 256, c.inner_at_once = 2048;
+    c.of_both = {.inner = 256, .sums = 160 << 10}, c.inner_at_once = 2048;
     return c;
   }();
   return code;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "heddle/kernels/cpu/gelu_pieces.h"
 #include "heddle/tensor/rows.h"
@@ -49,6 +50,16 @@ struct GemmBlock {
   Rows kept = {};                    ///< as c: what is activated goes there; may be empty
 };
 
+/// Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
+/// too.
+struct PacksOfBoth {
+  int64_t inner = 0;  ///< in chunks of so many inner elements; 0: b is packed before
+  int64_t sums = 0;   ///< a block has no more of them
+  int64_t rows = std::numeric_limits<int64_t>::max();  ///< nor of rows
+  /// Of a c of more elements b is packed before: too many blocks would pack the same part.
+  int64_t most = std::numeric_limits<int64_t>::max();
+};
+
 /// The code for one kind of arithmetic. An element of c is summed along the inner dimension in an
 /// order that depends on the inner size only, by the same instructions wherever it lies: so its
 /// bits depend neither on the block it is computed in nor on the rows beside it.
@@ -67,9 +78,7 @@ struct GemmCode {
   bool has_gelu = false;  ///< whether they can apply GELU, in bf16
   bool has_windows =
       false;  ///< whether rows of a may lie in runs, and go to c where they are placed
-  // Where b would go to memory and back: blocks of a transposed a pack their part of b themselves,
-  // in chunks of so many inner elements; 0: b is packed before.
-  int64_t inner_of_both = 0;
+  PacksOfBoth of_both = {};
   /// Whether sums of chunks before the last wait in GemmBlock::sums, rows filled up to group_rows,
   /// columns to panels, in an order of the code's; else they wait in c, which is f32 then.
   bool keeps_sums = false;

@@ -62,17 +62,17 @@ struct GemmGrid {
   void balance(const GemmCode& code, const GemmSizes& sizes, bool packs_both, int64_t threads) {
     // Products that take as long as packing an element.
     const int64_t packing = packs_both ? 64 : 10;
-    constexpr int64_t kMostSums = 160 << 10;
     constexpr int64_t kBlocks = 4;  // for each thread: more balance nothing better
     const int64_t groups = parts_of(sizes.m, code.group_rows);
-    const int64_t tallest = packs_both ? groups : code.block_rows / code.group_rows;
+    const int64_t most_rows = packs_both ? code.of_both.rows : code.block_rows;
+    const int64_t tallest = std::min(groups, most_rows / code.group_rows);
     int64_t least = std::numeric_limits<int64_t>::max();
     const int64_t most_ranges = packs_both ? sizes.panels : kBlocks * threads;
     for (int64_t q = 1; q <= std::min(sizes.panels, most_ranges); ++q) {
       const int64_t width = parts_of(sizes.panels, q), columns = width * code.columns;
       for (int64_t p = parts_of(groups, tallest); p <= groups; ++p) {
         const int64_t height = parts_of(groups, p) * code.group_rows;
-        if (packs_both && height * columns > kMostSums) continue;
+        if (packs_both && height * columns > code.of_both.sums) continue;
         const int64_t blocks = parts_of(sizes.m, height) * parts_of(sizes.panels, width);
         const int64_t packed = packs_both ? height + columns : height;
         const int64_t time = parts_of(blocks, threads) * (height * columns + packing * packed);

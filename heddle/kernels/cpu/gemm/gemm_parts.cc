@@ -17,7 +17,7 @@ int64_t inner_parts(const GemmCode& code, const GemmArgs& g) {
   constexpr int64_t kMostElements = 64 << 10, kLeastInner = 1280, kMostParts = 8;
   const bool is_plain = g.bias == nullptr && g.added.data == nullptr &&
                         g.pre_activation.data == nullptr && g.activation == Activation::none;
-  if (code.inner_of_both == 0 || !g.transpose_a || g.transpose_b || g.c.dtype != DType::f32 ||
+  if (code.of_both.inner == 0 || !g.transpose_a || g.transpose_b || g.c.dtype != DType::f32 ||
       !is_plain || g.c.rows * g.c.width > kMostElements || g.a.rows < 2 * kLeastInner) {
     return 1;
   }
