@@ -85,6 +85,7 @@ struct Plan {
   int64_t panels;       // of columns
   int64_t first_panel;  // of b, where c begins
   int64_t panel_bytes;  // of one panel
+  bool packs_both;      // whether blocks pack their part of b, too
   std::optional<cpu::WindowRows> windows;
 
   explicit Plan(const GemmArgs& g) : code(code_for(g)) {
@@ -95,14 +96,10 @@ struct Plan {
     panels = parts_of(n, code.columns);
     panel_bytes = is_quantized(g) ? g.quantized_b.panel_bytes()
                                   : filled_k * code.columns * size_of(code.packed) + code.tail;
+    packs_both = g.transpose_a && code.of_both.inner > 0 && filled_k > code.inner_chunk &&
+                 m * n <= code.of_both.most;
   }
 };
-
-bool blocks_pack_both(const Plan& plan, const GemmArgs& g) {
-  const cpu::PacksOfBoth& both = plan.code.of_both;
-  return g.transpose_a && both.inner > 0 && plan.filled_k > plan.code.inner_chunk &&
-         plan.m * plan.n <= both.most;
-}
 
 // Packs panel p of the whole b, or `inner` of its inner elements from l on.
 void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to, int64_t l,
@@ -298,8 +295,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const Rows result = of_block(g.c);
   const Rows c = g.pre_activation.data == nullptr ? result : of_block(g.pre_activation);
   GemmBlock block{.goes_on = goes_on};
-  const bool packs_both = blocks_pack_both(plan, g);
-  const int64_t chunk = packs_both ? code.of_both.inner : code.chunk_of(plan.filled_k);
+  const int64_t chunk = plan.packs_both ? code.of_both.inner : code.chunk_of(plan.filled_k);
   const bool has_chunks = plan.filled_k > chunk;
   const bool is_long = has_chunks && !code.keeps_sums && c.dtype != DType::f32;
   const bool may_have_gelu = code.has_gelu && !is_long && c.dtype == DType::bf16;
@@ -335,7 +331,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
     block.relu = has_relu && is_last;
     block.added = has_tail && is_last ? added : Rows();
-    if (!packs_both) block.b = packed + l * code.columns * size_of(code.packed);
+    if (!plan.packs_both) block.b = packed + l * code.columns * size_of(code.packed);
     block.panel_bytes = plan.panel_bytes;
     if (is_quantized(g)) {
       block.b_scales =
@@ -343,8 +339,8 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     }
     if (g.transpose_a) {
       pack_rows(plan, g, l, row, rows, block);
-      if (packs_both) pack_panels(plan, g, l, first, panels, block);
-      if (packs_both && code.fetches && !g.transpose_b) {
+      if (plan.packs_both) pack_panels(plan, g, l, first, panels, block);
+      if (plan.packs_both && code.fetches && !g.transpose_b) {
         const int64_t next = std::min(l + chunk, plan.k), more = std::min(chunk, plan.k - next);
         block.next[0] = g.a.slice(next, more).columns(row, rows);
         block.next[1] = g.b.slice(next, more).columns(column, width);
@@ -415,7 +411,7 @@ void multiply(const GemmArgs& g) {
     }
   };
   const GemmGrid grid(plan.code, {plan.m, plan.panels, plan.filled_k},
-                      {g.transpose_a, blocks_pack_both(plan, g)}, alone ? 1 : num_threads());
+                      {g.transpose_a, plan.packs_both}, alone ? 1 : num_threads());
   const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a && !plan.windows;
   const std::shared_ptr<cpu::Buffer> constant =
       g.transpose_a || is_quantized(g) ? nullptr : packed_constant(plan, g, is_one_block);
@@ -429,7 +425,7 @@ void multiply(const GemmArgs& g) {
         reinterpret_cast<const char*>(g.quantized_b.values) + plan.first_panel * plan.panel_bytes;
   } else if (constant != nullptr) {
     packed = constant->data() + plan.first_panel * plan.panel_bytes;
-  } else if (!packs_as_used && !blocks_pack_both(plan, g)) {
+  } else if (!packs_as_used && !plan.packs_both) {
     packed = own = scratch.reserve(plan.panels * plan.panel_bytes);
   }
   const RightFactor b(plan, g, own);

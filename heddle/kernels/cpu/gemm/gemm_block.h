@@ -54,7 +54,7 @@ struct GemmBlock {
 /// too.
 struct PacksOfBoth {
   int64_t inner = 0;  ///< in chunks of so many inner elements; 0: b is packed before
-  int64_t sums = 0;   ///< a block has no more of them
+  int64_t sums = std::numeric_limits<int64_t>::max();  ///< a block has no more of them
   int64_t rows = std::numeric_limits<int64_t>::max();  ///< nor of rows
   /// Of a c of more elements b is packed before: too many blocks would pack the same part.
   int64_t most = std::numeric_limits<int64_t>::max();
